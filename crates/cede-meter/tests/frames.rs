@@ -271,12 +271,12 @@ fn questions_and_answers_in_the_form_of_utp_are_none_where_nothing_in_them_is_a_
     let mut tap = Tap::new(Config::default());
     // What stands in the place of the stamp: always the same, by turns, a count of packets, dice.
     let stamps: [fn(u32) -> u32; 4] =
-        [|_| 0x0100_0000, |k| 7 + (k % 2 << 24), |k| 1 + k, |k| 1 + k.wrapping_mul(2_654_435_761)];
+        [|_| 0x0100_0000, |k| 7 + ((k % 2) << 24), |k| 1 + k, |k| 1 + k.wrapping_mul(2_654_435_761)];
     for k in 0..400_u16 {
         let time_us = 1_000_000 + u64::from(k) * 20_000;
         for (port, stamp) in (1_000..).zip(stamps) {
             let number = k / 5;
-            let (question, answer) = ((([10, 0, 1, 2], port)), A);
+            let (question, answer) = (([10, 0, 1, 2], port), A);
             let says = |seq, ack| utp(Kind::Data, 0, (seq, ack), (stamp(k.into()), 0), 100);
             tap.utp(time_us, question, answer, &says(number, number));
             tap.utp(time_us + 10, answer, question, &says(number, number));

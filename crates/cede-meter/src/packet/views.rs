@@ -324,14 +324,8 @@ impl Sides {
         }
         let view = view.where_left_by(self.exits[side].exit());
         let stamp = said.stamp();
-        let mut verdict = kept.map_or(Verdict::Take, |kept| kept.judge(view, is_over, stamp));
-        let stays = |has_begun: &mut bool| is_untold && core::mem::replace(has_begun, true);
-        if verdict == Verdict::Begins && (self.is_back || stays(&mut self.has_begun[side])) {
-            self.taken_again += u32::from(self.is_back);
-            verdict = Verdict::Take;
-        } else if self.is_back && is_untold && verdict == Verdict::Take && self.exits[side].exit().is_none() {
-            self.taken_again += 1;
-        }
+        let verdict = kept.map_or(Verdict::Take, |kept| kept.judge(view, is_over, stamp));
+        let verdict = self.go_on(side, verdict, is_untold);
         if verdict == Verdict::Repeats {
             let is_apart = kept.is_some_and(|kept| kept.view.capture != view.capture);
             self.passed_over[side] = self.passed_over[side].saturating_add(u8::from(is_apart));
@@ -342,6 +336,19 @@ impl Sides {
             let stamp = stamp.or(kept.map(|kept| kept.stamp)).unwrap_or(0);
             self.kept[side] = Some(Kept { view, last_us: time_us, stamp, missed_us: None });
         }
+        verdict
+    }
+
+    /// What is known of a direction is given up for a better view once at most where that is learnt, and never of a flow that was forgotten
+    /// meanwhile: then a packet counts in both.
+    fn go_on(&mut self, side: Side, verdict: Verdict, is_untold: bool) -> Verdict {
+        let stays = |has_begun: &mut bool| is_untold && core::mem::replace(has_begun, true);
+        if verdict == Verdict::Begins && (self.is_back || stays(&mut self.has_begun[side])) {
+            self.taken_again += u32::from(self.is_back);
+            return Verdict::Take;
+        }
+        let is_any = is_untold && verdict == Verdict::Take && self.exits[side].exit().is_none();
+        self.taken_again += u32::from(self.is_back && is_any);
         verdict
     }
 

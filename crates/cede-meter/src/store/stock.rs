@@ -142,14 +142,12 @@ impl Stock {
         true
     }
 
-    #[inline(always)]
     /// Whether a flow is remembered.
     #[inline(never)]
     pub(crate) fn knows(&self, key: &Key) -> bool {
         self.find(self.hash(key), key).is_some()
     }
 
-    // Of each packet.
     #[inline(always)]
     fn find(&self, hash: u64, key: &Key) -> Option<Place> {
         self.table.find(
