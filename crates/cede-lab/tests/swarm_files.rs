@@ -165,6 +165,20 @@ fn dequeues_of_uplinks_and_downlinks_follow_the_links_rates() {
     assert!(behind("down") > 100.0, "downlinks of a quarter of the seed's rate have queues");
 }
 
+/// Latency alone, or loss, makes no access link: nothing is told of a downlink that the file does not have.
+#[test]
+fn only_links_with_rates_are_told_of() {
+    let folder = folder("rates");
+    let set = ["swarm.content=500 kB", "group.*.latency=20 ms", "group.leecher.loss=0.001"];
+    let mut swarm = example("flash-crowd.toml", &set);
+    swarm.records.queue = true;
+    write(&swarm, &played(&swarm), &folder).unwrap();
+    for file in ["links.csv", "queue.csv"] {
+        let ways: Vec<_> = rows(&folder.join(file)).into_iter().map(|row| row["way"].clone()).collect();
+        assert!(ways.len() >= 9 && ways.iter().all(|way| way == "up"), "{file}");
+    }
+}
+
 /// What is missing is said to be missing, and not to be wrong.
 #[test]
 fn a_trace_without_times_is_told_from_one_with_wrong_times() {

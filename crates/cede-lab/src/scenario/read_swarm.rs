@@ -1,6 +1,6 @@
 //! Reading swarm files.
 
-use super::document::{Node, Value};
+use super::document::Node;
 use super::flow::ProtocolKind;
 use super::model::{Buffer, Limit};
 use super::overrides::{Overrides, overridden};
@@ -125,18 +125,17 @@ fn read_records(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<SwarmRecor
     })
 }
 
+fn read_device(reader: &mut Reader<'_>, node: &Node) -> Option<(String, Device)> {
+    let fields = Fields::open(reader, "swarm_device", Some(node), node.origin)?;
+    let name = fields.get(reader, "name");
+    let (loopback, ethernet) = (fields.get(reader, "loopback"), fields.get(reader, "ethernet"));
+    let loss = fields.get(reader, "loss");
+    Some((name?, Device { loopback: loopback?, ethernet: ethernet?, loss: loss? }))
+}
+
 fn read_devices(reader: &mut Reader<'_>, root: &Fields<'_>) -> Option<Vec<(String, Device)>> {
-    let read = |node: &Node| {
-        let fields = Fields::open(reader, "swarm_device", Some(node), root.at)?;
-        let name = fields.get(reader, "name");
-        let (loopback, ethernet) = (fields.get(reader, "loopback"), fields.get(reader, "ethernet"));
-        let loss = fields.get(reader, "loss");
-        Some((name?, Device { loopback: loopback?, ethernet: ethernet?, loss: loss? }))
-    };
-    let nodes = match root.node("device") {
-        Some(Node { value: Value::List(nodes), .. }) => &nodes[..],
-        _ => &[],
-    };
+    let nodes = root.list(reader, "device");
+    let read = |node: &Node| read_device(reader, node);
     let devices: Option<Vec<(String, Device)>> = nodes.iter().map(read).collect();
     let names = devices.iter().flatten().map(|(name, _)| name.as_str());
     refuse_twins(reader, nodes, "devices", names);
@@ -264,13 +263,17 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
 
 /// A buffer that no packet fits into lets nothing through.
 fn check_buffer(reader: &mut Reader<'_>, fields: &Fields<'_>, group: &Group) {
-    let is_used = group.uplink.or(group.downlink).is_some();
-    if let QueueLimit::Bytes(bytes) = group.buffer
-        && is_used
-        && bytes < u64::from(group.packet_bytes)
-    {
-        let help = vec![format!("allowed: at least a packet, {} B", group.packet_bytes)];
-        reader.report(fields.origin("buffer"), format!("a `buffer` of {bytes} B holds no packet"), help);
+    let up = fields.has("uplink").then_some(group.buffer);
+    let down = fields.has("downlink").then_some(group.downlink_buffer.unwrap_or(group.buffer));
+    let least = u64::from(group.packet_bytes);
+    for limit in up.into_iter().chain(down) {
+        if let QueueLimit::Bytes(bytes) = limit
+            && bytes < least
+        {
+            let help = vec![format!("allowed: at least a packet, {least} B")];
+            reader.report(fields.origin("buffer"), format!("a `buffer` of {bytes} B holds no packet"), help);
+            return;
+        }
     }
 }
 
@@ -296,26 +299,55 @@ fn read_access(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<impl FnOn
     let burst: Option<Bytes> = fields.get(reader, "burst");
     let loss = fields.get(reader, "loss");
     let per_link: Option<i64> = fields.get(reader, "per_link");
-    let (uplink, downlink) = (uplink?, downlink?);
-    let rate = uplink.or(downlink).unwrap_or(Rate::from_mbit(1));
-    let Some(limit) = buffer?.limit(rate, None) else {
-        let help = vec!["allowed: packets, an amount of data, or time".into()];
-        reader.report(fields.origin("buffer"), "`buffer` is in BDPs, and a swarm has many round trips", help);
-        return None;
-    };
-    let buffer = match limit {
-        Limit::Packets(packets) => QueueLimit::Packets(u32::try_from(packets).unwrap_or(u32::MAX)),
-        Limit::Bytes(bytes) => QueueLimit::Bytes(bytes),
+    refuse_without_links(reader, fields);
+    let (uplink, downlink, buffer) = (uplink?, downlink?, buffer?);
+    let up = limit_of(reader, fields, buffer, uplink)?;
+    // An amount of time is one of the link's own.
+    let down = match downlink {
+        Some(_) => Some(limit_of(reader, fields, buffer, downlink)?),
+        None => None,
     };
     let (latency, loss, per_link): (Duration, _, _) = (latency?, loss?, per_link? as u32);
     let burst_bytes = burst?.0;
     // The way to a peer takes as long as the way from it, also where it has no rate.
     let downlink = downlink.or((!latency.is_zero()).then_some(IMMEDIATE));
     Some(move |group: &mut Group| {
-        (group.uplink, group.downlink, group.buffer) = (uplink, downlink, buffer);
+        (group.uplink, group.downlink) = (uplink, downlink);
+        (group.buffer, group.downlink_buffer) = (up, down);
         (group.latency, group.loss, group.per_link) = (latency, loss, per_link);
         group.burst_bytes = burst_bytes;
     })
+}
+
+/// Refuses what is asked of an access link where there is none. (A buffer may be stated for all groups alike.)
+fn refuse_without_links(reader: &mut Reader<'_>, fields: &Fields<'_>) {
+    if !fields.has("uplink") && !fields.has("downlink") {
+        fields.refuse(reader, &["burst"], "there is neither `uplink` nor `downlink`");
+    }
+    if !fields.has("uplink") {
+        fields.refuse(reader, &["per_link"], "there is no `uplink`");
+    }
+}
+
+/// What a buffer holds before a link of this rate; where there is no link nothing ever waits.
+fn limit_of(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    buffer: Buffer,
+    rate: Option<Rate>,
+) -> Option<QueueLimit> {
+    match buffer.limit(rate.unwrap_or(IMMEDIATE), None) {
+        Some(Limit::Packets(packets)) => {
+            Some(QueueLimit::Packets(u32::try_from(packets).unwrap_or(u32::MAX)))
+        }
+        Some(Limit::Bytes(bytes)) => Some(QueueLimit::Bytes(bytes)),
+        None => {
+            let help = vec!["allowed: packets, an amount of data, or time".into()];
+            let what = "`buffer` is in BDPs, and a swarm has many round trips";
+            reader.report(fields.origin("buffer"), what, help);
+            None
+        }
+    }
 }
 
 type Controllers = (ControllerChoice, UtpStack, ControllerChoice);
@@ -455,6 +487,20 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
     }
 
     #[test]
+    fn a_buffer_in_time_is_one_of_each_links_rate() {
+        let of = |lines: &str| {
+            let text = TEXT.replace("buffer = \"40 packets\"", lines);
+            let group = parse_swarm("swarm.toml", &text, &Overrides::none()).unwrap().groups.remove(1);
+            (group.buffer, group.downlink_buffer)
+        };
+        let both = of("downlink = \"16 Mbit/s\"\nbuffer = \"100 ms\"");
+        assert_eq!(both, (QueueLimit::Bytes(25_000), Some(QueueLimit::Bytes(200_000))));
+        let octets = of("downlink = \"16 Mbit/s\"\nbuffer = \"125 kB\"");
+        assert_eq!(octets, (QueueLimit::Bytes(125_000), Some(QueueLimit::Bytes(125_000))));
+        assert_eq!(of("buffer = \"100 ms\""), (QueueLimit::Bytes(25_000), None));
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (good, bad, said) in [
             ("count = 3", "counts = 3", "count"),
@@ -476,6 +522,16 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
             ("count = 3", "profile = \"utorrent\"", "utorrent3"),
             ("count = 3", "stack = \"lib\"", "libutp"),
             ("piece =", "hashing = \"sha2\"\npiece =", "sha1"),
+            (
+                "uplink = \"2 Mbit/s\"\nbuffer = \"40 packets\"",
+                "burst = \"2 kB\"",
+                "`burst` has no meaning here: there is neither",
+            ),
+            (
+                "uplink = \"2 Mbit/s\"",
+                "downlink = \"2 Mbit/s\"\nper_link = 2",
+                "`per_link` has no meaning here",
+            ),
         ] {
             let text = TEXT.replace(good, bad);
             let problems = parse_swarm("swarm.toml", &text, &Overrides::none()).unwrap_err();
@@ -486,7 +542,12 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
 
     #[test]
     fn tables_are_called_as_in_the_file() {
-        for (set, said) in [("records=5", "`records` is the number 5"), ("group=5", "each [[group]]")] {
+        for (set, said) in [
+            ("records=5", "`records` is the number 5"),
+            ("group=5", "each [[group]]"),
+            ("device=m1", "`device` is the text \\\"m1\\\", not a list"),
+            ("device={ name = \"m1\", ethernet = \"5 ms\" }", "`device` is a table, not a list"),
+        ] {
             let problems = parse_swarm("swarm.toml", TEXT, &Overrides::new([set])).unwrap_err();
             assert!(format!("{problems:?}").contains(said), "{set}: {problems:?}");
         }

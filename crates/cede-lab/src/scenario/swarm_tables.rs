@@ -95,7 +95,7 @@ const GROUP: &[OptionDoc] = &[
         Kind::Buffer,
         Value("1 s"),
         "125 kB",
-        "What waits before an access link, in each direction.",
+        "What waits before an access link, in each direction; a time is one of that link's rate.",
     ),
     option(
         "latency",

@@ -23,8 +23,11 @@ pub(super) const PEERS: TableFile = TableFile {
         ("left_s", "When it left for good, in seconds; nothing where it stayed."),
         ("down_tcp", "Octets of blocks that it received over TCP."),
         ("down_utp", "Octets of blocks that it received over uTP."),
-        ("up_tcp", "Octets of blocks that it sent over TCP."),
-        ("up_utp", "Octets of blocks that it sent over uTP."),
+        (
+            "up_tcp",
+            "Octets of blocks that it handed to connections over TCP: more than left it, where these ended before.",
+        ),
+        ("up_utp", "The same over uTP."),
         ("connections_tcp", "Connections over TCP on which handshakes were exchanged."),
         ("connections_utp", "The same over uTP."),
         (

@@ -69,12 +69,15 @@ impl Layout {
         let mut arrives = door.clone();
         if group.downlink.is_some() || group.loss > 0.0 {
             let rate = group.downlink.unwrap_or(IMMEDIATE);
-            let limit = if rate == IMMEDIATE { QueueLimit::Unlimited } else { group.buffer };
+            let is_limited = rate != IMMEDIATE;
+            let buffer = group.downlink_buffer.unwrap_or(group.buffer);
+            let limit = if is_limited { buffer } else { QueueLimit::Unlimited };
             let config = lossy(LinkConfig::new(rate, group.latency, limit), group.loss);
-            let config = if rate == IMMEDIATE { config } else { shaped(config, group) };
+            let config = if is_limited { shaped(config, group) } else { config };
             let link = format!("{name}/down");
             self.topology.link(&link, &door, name, config);
-            self.downlinks.extend(group.downlink.map(|rate| (link, rate)));
+            // What takes its time and has no rate is no access link, and has no queue to tell of.
+            self.downlinks.extend(is_limited.then_some((link, rate)));
             arrives = name.to_string();
         }
         self.topology.stand(name, &from, &arrives);

@@ -170,6 +170,8 @@ pub struct Group {
     pub downlink: Option<Rate>,
     /// How much waits before the access link, in each direction that has one.
     pub buffer: QueueLimit,
+    /// How much waits before the access link to the peer, where that is another amount.
+    pub downlink_buffer: Option<QueueLimit>,
     /// Octets that may leave an access link at once after a pause, which a token bucket lets through (Linux's tbf and htb) and which take no
     /// time then; 0 for a line that serialises each packet.
     pub burst_bytes: u64,
@@ -220,6 +222,7 @@ impl Group {
             per_link: 1,
             downlink: None,
             buffer: QueueLimit::Unlimited,
+            downlink_buffer: None,
             latency: Duration::ZERO,
             loss: 0.0,
             disposition: Disposition::ALL,
