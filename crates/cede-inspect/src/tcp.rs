@@ -16,6 +16,10 @@ const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
+/// Captures put packets of several queues out of order by no more than this.
+const LATE_NS: u64 = 200_000_000;
+/// And a SYN behind no more than so many octets of what follows it.
+const LATE_OCTETS: u32 = 1 << 20;
 
 /// The connection between two sockets.
 #[derive(Debug, Default)]
@@ -23,6 +27,8 @@ pub(crate) struct TcpFlow {
     pub connection: Option<Connection>,
     /// The numbers of both SYNs.
     syn: [Option<u32>; 2],
+    /// The lowest number that either side's octets were seen with, or acknowledged up to.
+    low: [Option<u32>; 2],
 }
 
 impl TcpFlow {
@@ -47,6 +53,7 @@ impl TcpFlow {
         if tcp.flags & SYN != 0 {
             self.syn[side] = Some(tcp.seq);
         }
+        note_lows(&mut self.low, side, tcp);
         follow(connection, side, tcp, context);
         before
     }
@@ -63,9 +70,40 @@ impl TcpFlow {
             return None;
         }
         let opener = if is_answer { 1 - side } else { side };
+        if self.is_late(side, tcp.seq, now_ns) {
+            let connection = self.connection.as_mut()?;
+            connection.talk.opener.get_or_insert(opener);
+            connection.talk.first_ns = connection.talk.first_ns.min(now_ns);
+            return None;
+        }
         let next = Connection::new(ends, Protocol::Tcp, Some(opener), now_ns);
-        self.syn = [None; 2];
+        (self.syn, self.low) = ([None; 2], [None; 2]);
         self.connection.replace(next)
+    }
+
+    /// Whether a SYN is that of the connection that is there, which its other packets overtook on their way into the capture.
+    fn is_late(&self, side: Which, seq: u32, now_ns: u64) -> bool {
+        let is_young = |one: &Connection| now_ns.abs_diff(one.talk.first_ns) < LATE_NS;
+        let is_before = |low: u32| low.wrapping_sub(seq.wrapping_add(1)) < LATE_OCTETS;
+        self.syn[side].is_none()
+            && self.connection.as_ref().is_some_and(is_young)
+            && self.low[side].is_some_and(is_before)
+    }
+}
+
+/// Where the streams are seen to begin, as long as their SYNs are not.
+fn note_lows(low: &mut [Option<u32>; 2], side: Which, tcp: &Tcp<'_>) {
+    let mut note = |side: Which, number: u32| {
+        let low = low[side].get_or_insert(number);
+        if number.wrapping_sub(*low).cast_signed() < 0 {
+            *low = number;
+        }
+    };
+    if tcp.flags & (SYN | RST) == 0 {
+        note(side, tcp.seq);
+    }
+    if tcp.flags & (ACK | RST) == ACK {
+        note(1 - side, tcp.ack);
     }
 }
 
