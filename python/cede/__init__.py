@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, Union
 from . import _cede
 from ._cede import Feedback, Packet, Path, ScenarioError, Sent, Timeout, __version__
 from .controller import Controller
-from .sockets import Socket, Stream, connect
+from .sockets import Socket, Stream, connect, pairs
 
 __all__ = [
     "Controller",
@@ -93,7 +93,7 @@ def run(
     Raises `ScenarioError` with every problem and its place, `FileNotFoundError`, and what a controller raises.
     """
     source, text = _text(scenario)
-    overrides = [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
+    overrides = [f"{key}={_toml(value)}" for key, value in pairs(set)]
     if seed is not None:
         overrides.append(f"seed={seed}")
     summary, series = _cede.run(source, text, overrides, list((controllers or {}).items()))
@@ -115,7 +115,7 @@ def check(
     transport (`"utp"` or `"tcp"`), `set` parameters of the controller, and `vary` draws other links from a seed. Controllers in Python are
     checked on one core.
     """
-    settings = [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
+    settings = [f"{key}={_toml(value)}" for key, value in pairs(set)]
     only = [only] if isinstance(only, str) else list(only)
     return json.loads(_cede.check(controller, only, over, settings, vary, jobs))
 
@@ -187,7 +187,7 @@ def _text(scenario: str | os.PathLike[str]) -> tuple[str, str]:
     """Where a scenario comes from, and its text."""
     if isinstance(scenario, str) and "\n" in scenario:
         return "<text>", scenario
-    path = os.fspath(scenario)
+    path = os.fsdecode(scenario)
     if not os.path.exists(path):
         built_in = _cede.built_in_text(path)
         if built_in is not None:

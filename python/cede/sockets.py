@@ -108,12 +108,12 @@ class Socket:
 
     def __init__(
         self,
-        address: str = "0.0.0.0:0",
+        address: str | tuple[str, int] = "0.0.0.0:0",
         *,
         controller: str | None = None,
         set: Mapping[str, Any] | None = None,
     ) -> None:
-        self._socket: _Port | None = _Port(address, _choice(controller, set))
+        self._socket: _Port | None = _Port(_text_of(address), _choice(controller, set))
 
     def __enter__(self) -> Socket:
         return self
@@ -132,14 +132,14 @@ class Socket:
 
     def connect(
         self,
-        peer: str,
+        peer: str | tuple[str, int],
         *,
         controller: str | None = None,
         set: Mapping[str, Any] | None = None,
         timeout_s: float | None = None,
     ) -> Stream:
         """Opens a stream to `"HOST:PORT"`, as `cede.connect` does, from this port."""
-        return Stream(self._bound().connect(peer, _choice(controller, set), timeout_s))
+        return Stream(self._bound().connect(_text_of(peer), _choice(controller, set), timeout_s))
 
     def close(self) -> None:
         """Gives the port up once its streams are over; nobody can open another."""
@@ -152,21 +152,40 @@ class Socket:
 
 
 def connect(
-    peer: str,
+    peer: str | tuple[str, int],
     *,
     controller: str | None = None,
     set: Mapping[str, Any] | None = None,
     timeout_s: float | None = None,
 ) -> Stream:
-    """Opens a uTP stream to `"HOST:PORT"`, from a port of its own.
+    """Opens a uTP stream to `"HOST:PORT"`, or to a pair such as `Socket.address`, from a port of its own.
 
     `controller` and `set` are those of `cede.Socket`. Without `timeout_s` it takes as long as the protocol does, some 20 s where nobody
     answers. Whoever listens may be any program that speaks uTP.
     """
-    return Stream(_Flow(peer, _choice(controller, set), timeout_s))
+    return Stream(_Flow(_text_of(peer), _choice(controller, set), timeout_s))
 
 
 def _choice(controller: str | None, set: Mapping[str, Any] | None) -> tuple[str, list[tuple[str, str]]] | None:
     if controller is None and not set:
         return None
-    return controller or "ledbat", [(name, str(value)) for name, value in (set or {}).items()]
+    return controller or "ledbat", [(name, str(value)) for name, value in pairs(set)]
+
+
+def pairs(set: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    """What `set` lays over something, by name."""
+    if set is None:
+        return []
+    if not isinstance(set, Mapping):
+        raise TypeError(f'set is a mapping from names to values, such as {{"target": "25 ms"}}, and not {set!r}')
+    return list(set.items())
+
+
+def _text_of(address: str | tuple[str, int]) -> str:
+    """An address as text: a pair is what `Socket.address` and `Stream.peer` give."""
+    if isinstance(address, str):
+        return address
+    if isinstance(address, tuple) and len(address) >= 2:
+        host, port = address[:2]
+        return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
+    raise TypeError(f'an address is "HOST:PORT" or (HOST, PORT), and not {address!r}')

@@ -101,6 +101,15 @@ class Scenarios(unittest.TestCase):
             cede.run(TEXT, controllers={"other": cede.Controller})
         with self.assertRaises(FileNotFoundError):
             cede.run("no-such-scenario")
+        for wrong in ["link.loss=0.1", ["link.loss"], 3]:
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(TypeError, "set is a mapping"):
+                cede.run(TEXT, set=wrong)
+
+    def test_a_path_may_be_octets(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "short.toml")
+            path.write_text(TEXT)
+            self.assertEqual(cede.run(bytes(path)).summary, cede.run(path).summary)
 
     def test_a_swarm_runs(self):
         result = cede.run(SWARM, seed=1)

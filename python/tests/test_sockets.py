@@ -114,6 +114,19 @@ class Sockets(unittest.TestCase):
         with self.assertRaises(ValueError):
             socket.accept()
 
+    def test_addresses_are_text_or_pairs(self):
+        with cede.Socket(("127.0.0.1", 0)) as socket, cede.connect(socket.address, timeout_s=LONG_S) as near:
+            far = socket.accept(timeout_s=LONG_S)
+            self.addCleanup(far.abort)
+            self.assertEqual(near.peer, socket.address)
+        with self.assertRaises(ConnectionRefusedError):
+            cede.connect(("::1", 9), timeout_s=LONG_S)
+        for wrong in [9, ("127.0.0.1",), None]:
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(TypeError, "HOST, PORT"):
+                cede.connect(wrong)
+        with self.assertRaisesRegex(TypeError, "set is a mapping"):
+            cede.connect("127.0.0.1:9", set=["target"])
+
     def test_choices_mean_something(self):
         for choice in [{"controller": "nobody"}, {"set": {"nothing": 1}}, {"controller": "reno", "set": {"increase": "much"}}]:
             with self.subTest(choice=choice), self.assertRaises(ValueError):
