@@ -247,6 +247,26 @@ fn what_cannot_be_read_or_written_is_said_in_words() {
     }
 }
 
+/// A name that is no Unicode, as file systems of Linux permit, and one that would be two lines.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_may_be_called_anything() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Folder::new("called");
+    fs::create_dir(place.path("inbox")).unwrap();
+    let (_serve, to) = server(&place, &["--dir", "inbox"]);
+    for (name, kept) in [(&b"caf\xe9"[..], "caf\u{fffd}"), (b"two\nlines", "two_lines")] {
+        let name = std::ffi::OsStr::from_bytes(name);
+        fs::write(place.path("").join(name), pattern(1_000)).unwrap();
+        let sent = Finished::of(place.command(["send"]).arg(name).arg(&to).output().unwrap()).exits(0);
+        let (_, _, words) = sent.told();
+        assert!(words.contains("sent ") && !words.contains("two\nlines"), "{words}");
+        assert_eq!(fs::read(place.path("inbox").join(kept)).unwrap(), pattern(1_000));
+        let mut alone = place.command(["send"]);
+        Finished::of(alone.arg(name).output().unwrap()).exits(2).complains("cede send");
+    }
+}
+
 #[test]
 fn wrong_words_are_usage_errors_that_say_what_is_right() {
     let place = Folder::new("usage");

@@ -4,6 +4,7 @@ use cede_carry::DEFAULT_PORT;
 use cede_carry::bench::ControllerSpec;
 use cede_units::{Bytes, Duration, Rate};
 use clap::{Args, ValueHint};
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -201,7 +202,7 @@ Ctrl-C ends a test with what there is (exit code 130).";
 pub struct SendArgs {
     /// A file to be sent, or - for standard input; without one the way is tested. Then whereto
     #[arg(value_names = ["FILE", "HOST:PORT"], num_args = 1..=2, required = true, value_hint = ValueHint::AnyPath)]
-    pub what: Vec<String>,
+    pub what: Vec<OsString>,
     /// The port where HOST has none
     #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     pub port: u16,

@@ -12,6 +12,7 @@ use cede_carry::{Key, Stop, Target};
 use cede_real::StreamConfig;
 use cede_units::Duration;
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::path::Path;
 
 const TEST_TIME: Duration = Duration::from_secs(10);
@@ -20,7 +21,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Tests, or sends a file.
 pub fn send(args: &SendArgs) -> Result<(), Failure> {
     match args.what.as_slice() {
-        [host] => test(args, host),
+        [host] => test(args, whereto(host)?),
         [file, host] => {
             let options = [
                 (args.time.is_some(), "-t"),
@@ -33,10 +34,18 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
             if let Some((_, option)) = options.iter().find(|(is_given, _)| *is_given) {
                 return Err(Failure::Usage(format!("{option} is for tests, and does not go with a file")));
             }
-            transfer::send_file(args, file, host)
+            transfer::send_file(args, file, whereto(host)?)
         }
         _ => Err(Failure::Usage("give HOST:PORT, or FILE and HOST:PORT".to_owned())),
     }
+}
+
+/// A host's name and port; unlike a file's name they are always text.
+fn whereto(host: &OsStr) -> Result<&str, Failure> {
+    host.to_str().ok_or_else(|| {
+        let shown = screen::named(Path::new(host));
+        Failure::Usage(format!("{shown} is no HOST:PORT; for a file write: cede send {shown} HOST:PORT"))
+    })
 }
 
 fn test(args: &SendArgs, host: &str) -> Result<(), Failure> {

@@ -11,11 +11,12 @@ use cede_carry::{Key, Line, Link, Stop, Target, WireError, dial, greeting};
 use cede_real::StreamConfig;
 use cede_units::Duration;
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::path::Path;
 
 /// `cede send FILE HOST:PORT`.
-pub fn send_file(args: &SendArgs, file: &str, host: &str) -> Result<(), Failure> {
+pub fn send_file(args: &SendArgs, file: &OsStr, host: &str) -> Result<(), Failure> {
     let target = target(host, args.port)?;
     let (_, config) = stream_config(&args.controller)?;
     let mut source = source(file)?;
@@ -27,7 +28,7 @@ pub fn send_file(args: &SendArgs, file: &str, host: &str) -> Result<(), Failure>
     super::run(|stop| carry_out(target, config, key, source, is_json, stop))
 }
 
-fn source(file: &str) -> Result<Source, Failure> {
+fn source(file: &OsStr) -> Result<Source, Failure> {
     if file == "-" {
         let stdin = std::io::stdin();
         if stdin.is_terminal() {
@@ -116,7 +117,7 @@ fn sentence(moved: &Moved, took: Duration, key: Option<&Key>, verb: &str) -> Str
     let new = moved.bytes - moved.resumed;
     let what = match &moved.path {
         Some(path) => screen::named(path),
-        None => moved.name.clone(),
+        None => screen::named(Path::new(&moved.name)),
     };
     let earlier = match moved.resumed {
         0 => String::new(),
