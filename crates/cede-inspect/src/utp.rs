@@ -26,6 +26,8 @@ const OFFLOAD_US_MAX: u32 = 1_000_000;
 /// and within this where they do not, as many packets apart at most: a payload may look like a head by chance.
 const REPAIR_US_MAX: u32 = 10_000;
 const REPAIR_PACKETS_MAX: u16 = 4_096;
+/// Captures put packets of several queues out of order by no more than this.
+const LATE_NS: u64 = 200_000_000;
 
 /// A connection, and the ids that both sides put into their packets.
 #[derive(Debug)]
@@ -96,7 +98,7 @@ impl UdpFlow {
         (packet, len, wire_len): (Packet<'_>, usize, u32),
         context: &mut Context<'_>,
     ) -> Option<UtpConnection> {
-        let found = self.find(side, &packet);
+        let found = self.find(side, &packet).or_else(|| self.find_overtaken(side, &packet, context.now_ns));
         // What refuses a connection that nobody knows opens none.
         if found.is_none() && packet.header.kind == Kind::Reset {
             return None;
@@ -174,6 +176,27 @@ impl UdpFlow {
         };
         let index = self.connections.iter().rposition(is_other_half)?;
         self.connections[index].ids[side] = Some(id);
+        Some(index)
+    }
+
+    /// The connection of a SYN which its other packets overtook on their way into the capture: from now on that is known.
+    fn find_overtaken(&mut self, side: Which, packet: &Packet<'_>, now_ns: u64) -> Option<usize> {
+        if packet.header.kind != Kind::Syn {
+            return None;
+        }
+        let id = packet.header.connection_id;
+        let wanted = [(side, id.wrapping_add(1)), (1 - side, id)];
+        let is_it = |one: &UtpConnection| {
+            let fits = |&(side, id): &(Which, u16)| one.ids[side].is_none_or(|theirs| theirs == id);
+            one.syn.is_none()
+                && wanted.iter().all(fits)
+                && now_ns.abs_diff(one.connection.talk.first_ns) < LATE_NS
+        };
+        let index = self.connections.iter().rposition(is_it)?;
+        let one = &mut self.connections[index];
+        one.syn = Some(packet.header.seq.0);
+        wanted.iter().for_each(|&(side, id)| one.ids[side] = Some(id));
+        one.connection.talk.opener.get_or_insert(side);
         Some(index)
     }
 

@@ -96,6 +96,24 @@ fn a_syn_that_was_overtaken_begins_no_other_connection() {
     }
 }
 
+#[test]
+fn a_syn_of_utp_that_was_overtaken_begins_no_other_connection() {
+    let wanted = whole();
+    let packets = over_utp(&streams(BLOCKS), [65_535, 9], 1000);
+    for place in 1..6 {
+        let mut late = packets.clone();
+        late[..=place].rotate_left(1);
+        late.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * 1_000);
+        let (report, heard) = inspect(&late);
+        let [one] = &report.connections[..] else {
+            panic!("{} connections with {place} before", report.connections.len())
+        };
+        assert_eq!(said(&heard), wanted, "{place}");
+        assert!(one.is_opened_by_first && one.ends[0].port == common::PORTS.0, "{place}");
+        assert_eq!((one.sides[0].losses, one.sides[1].unrequested_blocks), (0, 0), "{place}");
+    }
+}
+
 /// Takes packets with data of the seed away.
 fn torn(packets: &[Packet], seed: u64, one_in: u64) -> Vec<Packet> {
     let mut random = Stream::named(seed, "torn");
