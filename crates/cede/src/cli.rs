@@ -13,7 +13,8 @@ Exit codes:
   1    the run failed, or an assertion does not hold
   2    the command line or the scenario is wrong
   3    not permitted, such as a folder that may not be written to
-  130  interrupted (Ctrl-C, SIGTERM, a closed terminal); what was recorded until then is kept
+  130  interrupted (Ctrl-C, SIGTERM, a closed terminal); what was recorded until then is kept,
+       of a swarm and of an experiment that `repro` has begun nothing
 
 Environment:
   NO_COLOR         no colours
@@ -153,7 +154,8 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub struct ExplainArgs {
-    /// A controller, CONTROLLER.PARAMETER, a metric, TABLE.OPTION, a built-in scenario, `scenario` or `swarm`
+    /// A controller, CONTROLLER.PARAMETER, a metric, TABLE.OPTION, a built-in scenario, `scenario` or `swarm`; or all `controllers`,
+    /// `metrics`, `flags` (of the meter), `queues`, `columns` ...
     #[arg(value_name = "WHAT")]
     pub what: String,
     /// Print JSON

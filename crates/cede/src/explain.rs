@@ -139,11 +139,29 @@ impl Topic {
         }
     }
 
-    /// Whether `what` is one of the names. The middle of a metric's name is that of a flow or a link: any will do.
+    /// What all of its kind are called together.
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Controller(_) => "controllers",
+            Self::Parameter(..) => "parameters",
+            Self::Metric(_) => "metrics",
+            Self::Queue(..) => "queues",
+            Self::Table(_) => "tables",
+            Self::Option(..) => "options",
+            Self::Check(_) => "checks",
+            Self::Scenario(_) => "scenarios",
+            Self::Figure(_) => "figures",
+            Self::Flag(..) => "flags",
+            Self::Column(..) => "columns",
+        }
+    }
+
+    /// Whether `what` is one of the names, or all of its kind. The middle of a metric's name is that of a flow or a link: any will do.
     fn answers_to(&self, what: &str) -> bool {
         let is_named = self.names().iter().any(|name| !name.is_empty() && name == what);
         let parts: Vec<&str> = what.split('.').collect();
         is_named
+            || what == self.kind()
             || matches!((self, &parts[..]), (Self::Metric(doc), [group, _, leaf]) if doc.group == *group && doc.leaf == *leaf)
             || self.is_within(what)
     }

@@ -425,6 +425,13 @@ fn explanations_name_formula_source_and_units() {
             .text()
             .contains("parameter of the controller ledbat")
     );
+    // All of a kind, and what bears the same name.
+    for (kind, ours) in
+        [("metrics", "p95_ms"), ("flags", "start-not-seen"), ("flags", "column of"), ("queues", "codel")]
+    {
+        let told = place.cede(&["explain", kind]).exits(0).text().to_owned();
+        assert!(told.contains(ours), "{kind}: {told}");
+    }
     let unknown = place.cede(&["explain", "ledbta"]).exits(2);
     assert!(unknown.err.contains("did you mean `ledbat`?"), "{}", unknown.err);
 }
