@@ -7,7 +7,7 @@ use cede_cc::{ParamValue, Params};
 use cede_lab::outcome::Outcome;
 use cede_lab::run::{Run, RunError, Watcher};
 use cede_lab::scenario::{Overrides, Problem, Scenario, built_in, is_swarm, parse_swarm, render};
-use cede_lab::swarm::{self, SwarmError, SwarmWatcher};
+use cede_lab::swarm::{self, SwarmWatcher};
 use cede_units::Instant;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
@@ -116,10 +116,10 @@ fn run_swarm(py: Python<'_>, source: &str, text: &str, overrides: &Overrides) ->
     let mut watch = Watch { fault: &fault, interrupt: None };
     let done = py.detach(|| swarm::run(&swarm, &mut watch));
     let interrupt = watch.interrupt.take();
-    let outcome = done.map_err(|error| match error {
-        SwarmError::Interrupted => interrupt.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())),
-        error => PyRuntimeError::new_err(error.to_string()),
-    })?;
+    let outcome = done.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    if outcome.is_interrupted {
+        return Err(interrupt.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())));
+    }
     Ok(swarm::to_json(&swarm, &outcome))
 }
 

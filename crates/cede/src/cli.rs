@@ -14,7 +14,7 @@ Exit codes:
   2    the command line or the scenario is wrong
   3    not permitted, such as a folder that may not be written to
   130  interrupted (Ctrl-C, SIGTERM, a closed terminal); what was recorded until then is kept,
-       of a swarm and of an experiment that `repro` has begun nothing
+       of a run that `repro` has begun nothing
 
 Environment:
   NO_COLOR         no colours

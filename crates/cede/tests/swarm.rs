@@ -344,6 +344,24 @@ fn a_swarm_is_read_from_standard_input_as_from_a_file() {
     assert_eq!(told["command"], "cede run piped/swarm.toml -s group.utp.count=3 -s seed=7");
 }
 
+/// What a swarm showed until it was interrupted is there, and says that it was.
+#[test]
+fn an_interrupted_swarm_is_kept_as_far_as_it_came() {
+    let place = place("interrupted");
+    let large = ["-s", "swarm.content=4 GB", "-s", "swarm.piece=4 MiB", "-s", "group.*.uplink=10 Mbit/s"];
+    let running = place.start(&[&["run", "small.toml", "-o", "out"][..], &large].concat());
+    let patience = std::time::Instant::now();
+    while !place.path("out").exists() && patience.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    running.interrupt();
+    running.end().exits(130).complains("what was recorded until then is kept");
+    let summary: Value = serde_json::from_str(&place.text("out/summary.json")).unwrap();
+    assert_eq!((&summary["interrupted"], &summary["complete"]), (&true.into(), &0.into()));
+    assert!(summary["ended_s"].as_f64().unwrap() >= 1.0, "{summary}");
+    assert_eq!(rows(&place, "out/peers.csv").len(), 5);
+}
+
 #[test]
 fn part_of_a_paper_is_run_and_reported_as_part() {
     let place = place("part");

@@ -103,6 +103,7 @@ pub fn to_json(swarm: &Swarm, outcome: &SwarmOutcome) -> Value {
         "queue_p95_ms": (!outcome.uplinks.is_empty()).then_some(summary.queue_p95_ms),
         "busy_share": (!outcome.uplinks.is_empty()).then_some(summary.busy_share),
         "ended_s": outcome.ended_at.as_secs_f64(),
+        "interrupted": outcome.is_interrupted,
         "events": outcome.events,
         "peers": peers.collect::<Vec<Value>>(),
     })

@@ -45,6 +45,8 @@ pub struct SwarmOutcome {
     pub queue: Vec<QueueEntry>,
     /// When the run ended.
     pub ended_at: Instant,
+    /// Whoever watched wanted it to end there.
+    pub is_interrupted: bool,
     /// Events of the simulated world.
     pub events: u64,
 }

@@ -30,8 +30,6 @@ pub enum SwarmError {
     Topology(TopologyError),
     /// It takes longer than the event queue of so large a network can count.
     TooLong(Instant),
-    /// The watcher stopped it.
-    Interrupted,
     /// The capture could not be written.
     Capture(String),
 }
@@ -49,7 +47,6 @@ impl fmt::Display for SwarmError {
             Self::Stack(what) | Self::Capture(what) => f.write_str(what),
             Self::Topology(error) => error.fmt(f),
             Self::TooLong(horizon) => write!(f, "a swarm of this size can be run for {horizon} at most"),
-            Self::Interrupted => f.write_str("interrupted"),
         }
     }
 }
@@ -69,7 +66,7 @@ impl SwarmWatcher for () {}
 
 type SwarmWorld = World<SwarmHost, SwarmMeter>;
 
-/// Runs a swarm until every leecher is complete or gone, or its time is over.
+/// Runs a swarm until every leecher is complete or gone, its time is over, or the watcher has seen enough.
 ///
 /// # Errors
 /// [`SwarmError`].
@@ -132,8 +129,8 @@ fn play(
         return Err(SwarmError::TooLong(world.horizon()));
     }
     let leechers = leechers(swarm, layout);
-    let mut now = Instant::ZERO;
-    while now < end {
+    let (mut now, mut is_interrupted) = (Instant::ZERO, false);
+    while now < end && !is_interrupted {
         now = (now + Duration::from_secs(1)).min(end);
         world.run_until(now);
         let complete = leechers.iter().filter(|&&id| world.host(id).is_done()).count();
@@ -141,14 +138,13 @@ fn play(
         if capture.is_some_and(|capture| capture.borrow().has_failed()) {
             break;
         }
-        if !watcher.progress(now, complete, leechers.len()) {
-            return Err(SwarmError::Interrupted);
-        }
-        if complete == leechers.len() {
+        let is_over = complete == leechers.len();
+        is_interrupted = !watcher.progress(now, complete, leechers.len()) && !is_over;
+        if is_over {
             break;
         }
     }
-    Ok(finish(swarm, layout, &world, &tracker.borrow()))
+    Ok(SwarmOutcome { is_interrupted, ..finish(swarm, layout, &world, &tracker.borrow()) })
 }
 
 fn build(swarm: &Swarm, layout: &Layout, tracker: &Rc<RefCell<Tracker>>) -> Result<SwarmWorld, SwarmError> {
@@ -253,6 +249,7 @@ fn finish(swarm: &Swarm, layout: &Layout, world: &SwarmWorld, tracker: &Tracker)
         tracker: tracker.log().to_vec(),
         queue: world.observer().log().to_vec(),
         ended_at: world.now(),
+        is_interrupted: false,
         events: world.events(),
     }
 }

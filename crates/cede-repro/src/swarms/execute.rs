@@ -82,10 +82,10 @@ fn one(
     if let Some(measured) = kept(&path) {
         return Ok(Outcome { measured, reused: true });
     }
-    let outcome = run(&job.swarm, &mut Listener(stop)).map_err(|error| match error {
-        SwarmError::Interrupted => ExecuteSwarmsError::Interrupted,
-        error => ExecuteSwarmsError::Swarm(error),
-    })?;
+    let outcome = run(&job.swarm, &mut Listener(stop)).map_err(ExecuteSwarmsError::Swarm)?;
+    if outcome.is_interrupted {
+        return Err(ExecuteSwarmsError::Interrupted);
+    }
     let measured = Measured::of(&job.swarm, &outcome);
     let octets = serde_json::to_vec(&measured).unwrap_or_default();
     // Whole or not at all, should the program be ended meanwhile.

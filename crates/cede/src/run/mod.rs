@@ -13,7 +13,7 @@ use crate::shell::quoted;
 use args::{RunArgs, TableForm};
 use cede_lab::record::{self, Folder, Format, Vantage};
 use cede_lab::scenario::{Overrides, is_swarm, parse_swarm};
-use cede_lab::swarm::{self, Packets, SwarmError, SwarmWatcher};
+use cede_lab::swarm::{self, Packets, SwarmWatcher};
 use cede_plot::terminal;
 use cede_units::Instant;
 use std::path::{Path, PathBuf};
@@ -83,10 +83,7 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
     let mut attendant = SwarmAttendant { progress: Progress::begin(), end: Instant::ZERO + swarm.duration };
     let outcome = swarm::run_captured(&swarm, &path, &mut attendant);
     attendant.progress.end();
-    let outcome = outcome.map_err(|error| match error {
-        SwarmError::Interrupted => Failure::Interrupted("nothing was kept".to_string()),
-        error => Failure::Failed(error.to_string()),
-    });
+    let outcome = outcome.map_err(|error| Failure::Failed(error.to_string()));
     if outcome.is_err() && swarm.records.packets != Packets::None {
         let _ = std::fs::remove_file(path.join(CAPTURE));
     }
@@ -131,8 +128,14 @@ fn keep(
     Ok((names.len(), json))
 }
 
-/// Says whether the swarm got anywhere, and fails where what arrived was not the torrent.
+/// Says whether the swarm got anywhere, and fails where it was interrupted, and where what arrived was not the torrent.
 fn judge(swarm: &swarm::Swarm, outcome: &swarm::SwarmOutcome) -> Result<(), Failure> {
+    if outcome.is_interrupted {
+        let ended_s = outcome.ended_at.as_secs_f64();
+        let text =
+            format!("{ended_s:.0} s of {} simulated; what was recorded until then is kept", swarm.duration);
+        return Err(Failure::Interrupted(text));
+    }
     if let Some(why) = swarm::unfinished(swarm, outcome) {
         screen::mention(&format!("{why}\n"));
     }
