@@ -190,7 +190,8 @@ impl Info {
             pieces,
             files,
             total_bytes,
-            is_private: info.get(b"private").and_then(Node::int) == Some(1),
+            // Others take any number but 0 for that, too.
+            is_private: info.get(b"private").and_then(Node::int).is_some_and(|private| private != 0),
             version,
             hash_v1: sha1(raw),
             hash_v2: (version != Version::V1).then(|| Sha256::digest(raw).into()),

@@ -37,6 +37,21 @@ fn what_was_written_is_read() {
     assert_eq!((metainfo.info.piece_bytes(2), metainfo.info.piece_hash(2)), (0, None));
 }
 
+/// As for libtorrent and Transmission: whoever writes another number than 1 does not mean that everybody may be told.
+#[test]
+fn any_number_but_zero_says_private() {
+    let info = |private: &str| {
+        let head = "d6:lengthi1e4:name1:x12:piece lengthi16384e6:pieces20:";
+        Info::parse(format!("{head}{}{private}e", "h".repeat(20)).as_bytes()).unwrap().is_private
+    };
+    for private in ["7:privatei1e", "7:privatei2e", "7:privatei-1e"] {
+        assert!(info(private), "{private}");
+    }
+    for private in ["", "7:privatei0e", "7:private1:1"] {
+        assert!(!info(private), "{private}");
+    }
+}
+
 #[test]
 fn one_file_is_no_folder() {
     let metainfo = Metainfo::parse(&writer(vec![file(&["n"], 7, 0)]).encode()).unwrap();
