@@ -51,10 +51,15 @@ impl Live {
 }
 
 impl Connection {
-    /// A connection whose beginning was seen, with who opened it, or was not.
-    pub(crate) fn new(ends: [Socket; 2], transport: Protocol, opener: Option<Which>, now_ns: u64) -> Self {
-        let live = || Live::new(transport == Protocol::Tcp, opener.is_some());
-        Self { live: [live(), live()], talk: Talk::new(ends, transport, opener, now_ns) }
+    /// A connection whose beginning was seen, with who opened it, or was not; and who was heard first.
+    pub(crate) fn new(
+        ends: [Socket; 2],
+        transport: Protocol,
+        began: (Option<Which>, Which),
+        now_ns: u64,
+    ) -> Self {
+        let live = || Live::new(transport == Protocol::Tcp, began.0.is_some());
+        Self { live: [live(), live()], talk: Talk::new(ends, transport, began, now_ns) }
     }
 
     pub(crate) fn order(&mut self, side: Which) -> &mut Order {
@@ -179,7 +184,7 @@ impl Connection {
     /// What was found, as plain data.
     pub(crate) fn report(&self) -> ConnectionReport {
         let talk = &self.talk;
-        let first = talk.opener.unwrap_or(0);
+        let first = talk.opener.unwrap_or(talk.heard);
         let has_messages = talk.sides.iter().any(|side| side.told.counts.iter().any(|&count| count > 0));
         let speech = match (has_messages, talk.is_found_late) {
             (true, false) => Speech::Plain,

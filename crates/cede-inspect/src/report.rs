@@ -38,7 +38,8 @@ impl Speech {
 pub struct ConnectionReport {
     /// Its number, as events have it.
     pub number: u32,
-    /// Both ends; the one that opened it first, where that was seen.
+    /// Both ends; the one that opened it first, where that was seen, and else who was heard first: the order of addresses would tell of
+    /// pseudonyms which of two addresses is the lower one.
     pub ends: [Socket; 2],
     /// The first end is known to have opened it.
     pub is_opened_by_first: bool,

@@ -26,6 +26,8 @@ pub(crate) struct Talk {
     pub transport: Protocol,
     /// Who opened it.
     pub opener: Option<Which>,
+    /// Who was heard first.
+    pub heard: Which,
     pub first_ns: u64,
     pub last_ns: u64,
     /// The number that it got when it was found to be BitTorrent.
@@ -40,12 +42,18 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// Nothing was said yet.
-    pub(crate) fn new(ends: [Socket; 2], transport: Protocol, opener: Option<Which>, now_ns: u64) -> Self {
+    /// Nothing was said yet: who opened it, where that is known, and who was heard first.
+    pub(crate) fn new(
+        ends: [Socket; 2],
+        transport: Protocol,
+        (opener, heard): (Option<Which>, Which),
+        now_ns: u64,
+    ) -> Self {
         Self {
             ends,
             transport,
             opener,
+            heard,
             first_ns: now_ns,
             last_ns: now_ns,
             number: None,

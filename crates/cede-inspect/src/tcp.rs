@@ -42,8 +42,9 @@ impl TcpFlow {
     ) -> Option<Connection> {
         let before = self.make_way(ends, side, tcp, context.now_ns);
         let is_new = self.connection.is_none();
-        let connection =
-            self.connection.get_or_insert_with(|| Connection::new(ends, Protocol::Tcp, None, context.now_ns));
+        let connection = self
+            .connection
+            .get_or_insert_with(|| Connection::new(ends, Protocol::Tcp, (None, side), context.now_ns));
         // A reset for a port where nobody listens is no connection.
         if is_new && tcp.flags & RST != 0 {
             self.connection = None;
@@ -76,7 +77,7 @@ impl TcpFlow {
             connection.talk.first_ns = connection.talk.first_ns.min(now_ns);
             return None;
         }
-        let next = Connection::new(ends, Protocol::Tcp, Some(opener), now_ns);
+        let next = Connection::new(ends, Protocol::Tcp, (Some(opener), side), now_ns);
         (self.syn, self.low) = ([None; 2], [None; 2]);
         self.connection.replace(next)
     }

@@ -216,7 +216,7 @@ impl UdpFlow {
             ids[1 - side] = Some(id);
         }
         let evicted = (self.connections.len() >= CONNECTIONS_MAX).then(|| self.connections.remove(0));
-        let connection = Connection::new(ends, Protocol::Utp, is_syn.then_some(side), now_ns);
+        let connection = Connection::new(ends, Protocol::Utp, (is_syn.then_some(side), side), now_ns);
         self.connections.push(UtpConnection { ids, syn: is_syn.then_some(packet.header.seq.0), connection });
         (self.connections.len() - 1, evicted)
     }

@@ -260,7 +260,9 @@ fn check_octets(packets: &[Packet], what: &str) -> u64 {
     let content = [0, u64::from(BLOCKS * BLOCK)];
     let (report, _) = inspect(packets);
     let one = &report.connections[0];
-    for (which, side) in one.sides.iter().enumerate() {
+    let seed = usize::from(one.ends[1].port == common::PORTS.1);
+    for (at, side) in one.sides.iter().enumerate() {
+        let which = usize::from(at == seed);
         let data = side.block_bytes + side.broken_bytes;
         assert!(data <= content[which], "{what}: {data} octets of blocks");
         let protocol = side.protocol_bytes();
@@ -268,7 +270,21 @@ fn check_octets(packets: &[Packet], what: &str) -> u64 {
         assert_eq!(data + protocol + side.unread_bytes, side.ordered_bytes, "{what}");
         assert!(side.ordered_bytes <= written[which], "{what}");
     }
-    one.sides[1].unread_bytes
+    one.sides[seed].unread_bytes
+}
+
+/// Where nobody was seen to open it: the order of addresses would tell of pseudonyms which of two addresses is the lower one.
+#[test]
+fn who_is_heard_first_stands_first() {
+    let (tcp, utp) = (over_tcp(&streams(BLOCKS), [5, 9], 1448), over_utp(&streams(BLOCKS), [5, 9], 1000));
+    for packets in [&tcp, &utp] {
+        let from = |packet: &Packet| u16::from_be_bytes(*packet.octets[20..].first_chunk().unwrap());
+        for port in [common::PORTS.0, common::PORTS.1] {
+            let first = (6..).find(|&at| from(&packets[at]) == port).unwrap();
+            let one = &inspect(&packets[first..]).0.connections[0];
+            assert_eq!((one.ends[0].port, one.is_opened_by_first), (port, false));
+        }
+    }
 }
 
 #[test]
