@@ -27,11 +27,17 @@ pub(crate) struct Fetched {
 impl Fetched {
     /// Why this is not what was asked for, where the server says so.
     pub fn failure(&self) -> Option<String> {
+        // What is behind it is what we have said of ourselves, in an announce, or a passkey.
+        let bare = |url: &str| {
+            url.split_once('?').map_or_else(|| url.to_owned(), |(front, _)| format!("{front}?..."))
+        };
         match &self.onward {
             Some(url) if is_http(url) => {
-                Some(format!("the server sends on more than {MAX_REDIRECTS} times, at last to {url}"))
+                Some(format!("the server sends on more than {MAX_REDIRECTS} times, at last to {}", bare(url)))
             }
-            Some(url) => Some(format!("the server sends on to {url}, which is neither http nor https")),
+            Some(url) => {
+                Some(format!("the server sends on to {}, which is neither http nor https", bare(url)))
+            }
             None => (!self.status.is_success()).then(|| format!("the server answers: {}", self.status)),
         }
     }

@@ -253,7 +253,7 @@ fn servers_that_send_on_are_followed_as_far_as_makes_sense() {
             Ok(Download::Magnet(found)) => assert_eq!(found, link),
             _ => panic!("no link"),
         }
-        let mut url = format!("http://{}/s", server(&to("http://127.0.0.1:1/"), b""));
+        let mut url = format!("http://{}/s", server(&to("http://127.0.0.1:1/?passkey=secret"), b""));
         for _ in 0..5 {
             url = format!("http://{}/s", server(&to(&url), b""));
         }
@@ -262,7 +262,7 @@ fn servers_that_send_on_are_followed_as_far_as_makes_sense() {
                 format!("http://{}/s", server(&to("file:///etc/hosts"), b"")),
                 "file:///etc/hosts, which is neither",
             ),
-            (url, "more than 5 times, at last to http://127.0.0.1:1/"),
+            (url, "more than 5 times, at last to http://127.0.0.1:1/?..."),
         ] {
             let why = download(&url, Origin::default()).await.expect_err("it cannot be had");
             assert!(why.contains(expected), "{why}");

@@ -475,6 +475,15 @@ fn an_interruption_says_what_is_there() {
     waiting.says("0 of 7 pieces are here");
     waiting.interrupt();
     waiting.end().exits(130).complains("0 of 7 pieces; the same command goes on");
+    // What a silent server is asked for is not waited for.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/film.torrent", silent.local_addr().unwrap());
+    for words in [format!("show {url}"), format!("get {url} -o out {QUIET}")] {
+        let asking = place.start(&words);
+        let _connection = silent.accept().unwrap();
+        asking.interrupt();
+        asking.end().exits(130).complains("nothing was downloaded");
+    }
 }
 
 #[test]

@@ -58,9 +58,13 @@ pub enum Fetched {
     Link(String),
 }
 
-/// Fetches what a URL leads to.
+/// Fetches what a URL leads to, unless Ctrl-C comes sooner.
 pub async fn fetch(url: &str, origin: Origin) -> Result<Fetched, Failure> {
-    match download(url, origin).await {
+    let fetched = tokio::select! {
+        fetched = download(url, origin) => fetched,
+        () = super::tracker::asked() => return Err(nothing_came()),
+    };
+    match fetched {
         Ok(Download::Octets(octets)) => {
             let metainfo = Metainfo::parse(&octets);
             let metainfo = metainfo.map_err(|error| Failure::Failed(format!("{url}: {error}")))?;
@@ -76,16 +80,10 @@ pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, F
     match Asked::of(what)? {
         Asked::Link(link) => follow(&link, (hub, row)).await,
         Asked::File(path) => read_metainfo(path).map(Source::of),
-        Asked::Url(url) => {
-            let fetched = tokio::select! {
-                fetched = fetch(url, hub.listener.origin()) => fetched?,
-                () = super::tracker::asked() => return Err(nothing_came()),
-            };
-            match fetched {
-                Fetched::Torrent(metainfo) => Ok(Source::of(*metainfo)),
-                Fetched::Link(link) => follow(&link, (hub, row)).await,
-            }
-        }
+        Asked::Url(url) => match fetch(url, hub.listener.origin()).await? {
+            Fetched::Torrent(metainfo) => Ok(Source::of(*metainfo)),
+            Fetched::Link(link) => follow(&link, (hub, row)).await,
+        },
     }
 }
 
