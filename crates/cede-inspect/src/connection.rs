@@ -19,6 +19,8 @@ use cede_meter::{Protocol, Side as Which, Socket};
 
 /// Different octets among the first 96: random ones have 80, give or take seven; text has fewer than 50.
 const DISTINCT_MIN: u32 = 60;
+/// Captures put packets of several queues out of order by no more than this.
+const LATE_NS: u64 = 200_000_000;
 
 /// One direction while it lasts.
 #[derive(Debug)]
@@ -77,6 +79,11 @@ impl Connection {
             live.order.waiting_bytes() + live.reader.heap_bytes() + self.talk.heap_bytes(side)
         };
         size_of::<Self>() + of(0) + of(1)
+    }
+
+    /// Whether what opened it may be captured still, behind packets that overtook it.
+    pub(crate) fn is_young(&self, now_ns: u64) -> bool {
+        now_ns.abs_diff(self.talk.first_ns) < LATE_NS
     }
 
     /// A packet of one side, whatever it carries.

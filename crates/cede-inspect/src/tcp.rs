@@ -16,9 +16,7 @@ const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
-/// Captures put packets of several queues out of order by no more than this.
-const LATE_NS: u64 = 200_000_000;
-/// And a SYN behind no more than so many octets of what follows it.
+/// Captures put a SYN behind no more than so many octets of what follows it.
 const LATE_OCTETS: u32 = 1 << 20;
 
 /// The connection between two sockets.
@@ -84,10 +82,9 @@ impl TcpFlow {
 
     /// Whether a SYN is that of the connection that is there, which its other packets overtook on their way into the capture.
     fn is_late(&self, side: Which, seq: u32, now_ns: u64) -> bool {
-        let is_young = |one: &Connection| now_ns.abs_diff(one.talk.first_ns) < LATE_NS;
         let is_before = |low: u32| low.wrapping_sub(seq.wrapping_add(1)) < LATE_OCTETS;
         self.syn[side].is_none()
-            && self.connection.as_ref().is_some_and(is_young)
+            && self.connection.as_ref().is_some_and(|one| one.is_young(now_ns))
             && self.low[side].is_some_and(is_before)
     }
 }

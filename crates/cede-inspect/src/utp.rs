@@ -26,8 +26,6 @@ const OFFLOAD_US_MAX: u32 = 1_000_000;
 /// and within this where they do not, as many packets apart at most: a payload may look like a head by chance.
 const REPAIR_US_MAX: u32 = 10_000;
 const REPAIR_PACKETS_MAX: u16 = 4_096;
-/// Captures put packets of several queues out of order by no more than this.
-const LATE_NS: u64 = 200_000_000;
 
 /// A connection, and the ids that both sides put into their packets.
 #[derive(Debug)]
@@ -188,9 +186,7 @@ impl UdpFlow {
         let wanted = [(side, id.wrapping_add(1)), (1 - side, id)];
         let is_it = |one: &UtpConnection| {
             let fits = |&(side, id): &(Which, u16)| one.ids[side].is_none_or(|theirs| theirs == id);
-            one.syn.is_none()
-                && wanted.iter().all(fits)
-                && now_ns.abs_diff(one.connection.talk.first_ns) < LATE_NS
+            one.syn.is_none() && wanted.iter().all(fits) && one.connection.is_young(now_ns)
         };
         let index = self.connections.iter().rposition(is_it)?;
         let one = &mut self.connections[index];

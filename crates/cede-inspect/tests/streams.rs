@@ -76,41 +76,35 @@ fn repetitions_and_disorder_change_nothing_but_their_counts() {
     }
 }
 
+/// In this order they are one connection, which is heard as if nothing had overtaken anything.
+fn check_overtaken(mut packets: Vec<Packet>, what: &str) {
+    packets.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * 1_000);
+    let (report, heard) = inspect(&packets);
+    let [one] = &report.connections[..] else { panic!("{what}: {} connections", report.connections.len()) };
+    assert_eq!(said(&heard), whole(), "{what}");
+    assert!(one.is_opened_by_first && one.ends[0].port == common::PORTS.0, "{what}");
+    assert_eq!((one.sides[0].losses, one.sides[1].unrequested_blocks), (0, 0), "{what}");
+}
+
 /// Captures of several queues have packets of a handshake behind those that follow it.
 #[test]
 fn a_syn_that_was_overtaken_begins_no_other_connection() {
-    let wanted = whole();
     let packets = over_tcp(&streams(BLOCKS), [u32::MAX - 20, 9], 1448);
     // SYN, answer, acknowledgement, first data: each order in which data of a side stay in theirs.
     for order in [[1, 0, 2, 3], [1, 2, 0, 3], [1, 2, 3, 0], [2, 3, 0, 1], [0, 2, 3, 1], [3, 2, 1, 0]] {
         let mut early: Vec<Packet> = order.map(|place: usize| packets[place].clone()).to_vec();
         early.extend_from_slice(&packets[4..]);
-        early.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * 1_000);
-        let (report, heard) = inspect(&early);
-        let [one] = &report.connections[..] else {
-            panic!("{} connections with {order:?}", report.connections.len())
-        };
-        assert_eq!(said(&heard), wanted, "{order:?}");
-        assert!(one.is_opened_by_first && one.ends[0].port == common::PORTS.0, "{order:?}");
-        assert_eq!((one.sides[0].losses, one.sides[1].unrequested_blocks), (0, 0), "{order:?}");
+        check_overtaken(early, &format!("{order:?}"));
     }
 }
 
 #[test]
 fn a_syn_of_utp_that_was_overtaken_begins_no_other_connection() {
-    let wanted = whole();
     let packets = over_utp(&streams(BLOCKS), [65_535, 9], 1000);
     for place in 1..6 {
         let mut late = packets.clone();
         late[..=place].rotate_left(1);
-        late.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * 1_000);
-        let (report, heard) = inspect(&late);
-        let [one] = &report.connections[..] else {
-            panic!("{} connections with {place} before", report.connections.len())
-        };
-        assert_eq!(said(&heard), wanted, "{place}");
-        assert!(one.is_opened_by_first && one.ends[0].port == common::PORTS.0, "{place}");
-        assert_eq!((one.sides[0].losses, one.sides[1].unrequested_blocks), (0, 0), "{place}");
+        check_overtaken(late, &format!("{place} before"));
     }
 }
 
