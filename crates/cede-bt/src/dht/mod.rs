@@ -57,6 +57,8 @@ const OPEN: usize = 256;
 /// Datagrams that wait to be sent at most.
 const OUTBOX: usize = 512;
 const TRANSACTION_BYTES: usize = 4;
+/// Addresses to begin with that are remembered.
+const ENTRIES: usize = 64;
 /// Nodes that others have told of, and that wait to be asked whether they are there, at most: one for each host.
 const MET: usize = 16;
 /// Between two questions to such.
@@ -214,9 +216,14 @@ impl Node {
         self.id
     }
 
-    /// Addresses of nodes to begin with.
+    /// Addresses of nodes to begin with, beside those of before, which are asked behind them.
     pub fn enter(&mut self, now: Instant, entries: &[SocketAddr]) {
-        self.entries = entries.iter().copied().filter(|entry| self.is_ours(*entry)).collect();
+        let mut fresh: Vec<SocketAddr> =
+            entries.iter().copied().filter(|entry| self.is_ours(*entry)).take(ENTRIES).collect();
+        self.entries.retain(|known| !fresh.contains(known));
+        fresh.append(&mut self.entries);
+        fresh.truncate(ENTRIES);
+        self.entries = fresh;
         self.refresh_at = now;
     }
 

@@ -394,6 +394,20 @@ fn nodes_that_are_told_of_are_met() {
     assert_eq!(world.node(77).met.len(), MET);
 }
 
+/// Names that are looked up in the background lead somewhere in any order, and some lead nowhere.
+#[test]
+fn nodes_to_begin_with_are_added_to() {
+    for order in [[9, 10], [10, 9]] {
+        let mut node = Node::new(Family::V4, id(1), id(2));
+        order.iter().for_each(|host| node.enter(Instant::ZERO, &[public(*host), public_six(3)]));
+        node.tick(Instant::ZERO);
+        let asked: Vec<SocketAddr> = node.outgoing().into_iter().map(|(to, _)| to).collect();
+        assert_eq!(asked, [public(order[1]), public(order[0])]);
+        (0..=255).for_each(|host| node.enter(Instant::ZERO, &[public(host)]));
+        assert_eq!((node.entries.len(), node.entries[0]), (ENTRIES, public(255)));
+    }
+}
+
 /// Somebody over IPv4 who is in the other table, too, names nodes of it where our node looks around, if we have one there.
 #[test]
 fn nodes_of_the_other_family_are_handed_on() {
