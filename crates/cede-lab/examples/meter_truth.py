@@ -1,7 +1,7 @@
 """The meter beside the truth, on captures of real clients behind a shaped uplink, for docs/bufferbloat.md.
 
     sudo python3 crates/cede-lab/examples/meter_truth.py CASE [--mbit 1] [--family 4|6] [--cooked] [--hidden chirp|bulk]
-        [--seconds 60] [--cede target/release/cede] [--keep DIR]
+        [--both] [--seconds 60] [--cede target/release/cede] [--keep DIR]
 
 CASE is `transmission` (Debian's daemon seeds over uTP to libtorrent, enciphered, its DHT on the same port), `libtorrent` (both
 ends, in the clear), `cubic`, `reno` or `bbr` (the kernel's TCP, always sending), `chirp` (bursts by Reno every ten seconds) or
@@ -10,13 +10,15 @@ ends, in the clear), `cubic`, `reno` or `bbr` (the kernel's TCP, always sending)
 The sender is in one network namespace, the observer in another; the uplink between is a token bucket with a buffer of six seconds
 (one at 10 Mbit/s) on a router's port, beyond the sender's own interface. Each packet is captured as it enters the router and as it arrives; the
 difference less the least one is its true queueing delay. `cede meter --series` is held against that, packet by packet. --cooked
-captures on all interfaces of the observer (Linux cooked v2); --keep leaves the captures and the truth in a folder.
+captures on all interfaces of the observer (Linux cooked v2); with --both the observer's side answers over the same connection, as much as
+it can by the same controller through as much as the uplink has, so that segments acknowledge and acknowledgements are sent besides; --keep leaves the captures and the truth in a folder.
 
 Needs root, ip, tc, ethtool, tcpdump, a built `cede` and for the first two cases Debian's python3-libtorrent and transmission-daemon. Ends
 after ten minutes at most, and removes its namespaces.
 """
 
 import argparse
+import contextlib
 import csv
 import ctypes
 import gzip
@@ -93,8 +95,9 @@ class Net:
         for one, other in (("B", "near"), ("A", "far"), ("H", "far")):
             self.introduce((one, "eth0", one), ("R", other, other))
         buffer_s = 6 if self.args.mbit < 5 else 1
-        run("ip", "netns", "exec", r, "tc", "qdisc", "add", "dev", "far", "root", "tbf", "rate", f"{self.args.mbit}mbit",
-            "burst", "1600", "limit", str(int(self.args.mbit * 1e6 / 8 * buffer_s)))
+        for device in ("far", "near")[:2 if self.args.both else 1]:
+            run("ip", "netns", "exec", r, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{self.args.mbit}mbit",
+                "burst", "1600", "limit", str(int(self.args.mbit * 1e6 / 8 * buffer_s)))
 
     def introduce(self, *both):
         """Who has to ask for a neighbour waits in the queue that is shaped, and gives up, or asks again under way."""
@@ -134,17 +137,34 @@ class Net:
 
 # Traffic.
 
-def sink(net, end, port):
+def swallow(taken):
+    with contextlib.suppress(OSError):
+        while True:
+            with contextlib.suppress(TimeoutError):
+                if not taken.recv(1 << 16):
+                    return
+
+
+def sink(net, end, port, answers):
+    """Takes what comes; where asked to it answers with bulk by a controller until some time."""
     family = socket.AF_INET6 if net.args.family == 6 else socket.AF_INET
     ready = threading.Event()
 
+    def answer(taken):
+        with contextlib.suppress(OSError):
+            while time.monotonic() < answers[1]:
+                taken.send(random.randbytes(1 << 14))
+
     def work():
         with socket.create_server((net.address(end), port), family=family) as server:
+            if answers:
+                # Before anybody is accepted: who was ever paced stays so.
+                server.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, answers[0].encode())
             ready.set()
             while True:
                 taken = server.accept()[0]
-                threading.Thread(target=lambda taken=taken: [None for _ in iter(lambda: taken.recv(1 << 16), b"")],
-                                 daemon=True).start()
+                for does in (swallow, answer)[:2 if answers else 1]:
+                    threading.Thread(target=does, args=(taken,), daemon=True).start()
 
     net.inside(end, work)
     ready.wait(5)
@@ -153,13 +173,15 @@ def sink(net, end, port):
 def tcp(net, end, port, kind, controller, until):
     """B sends to a sink: bulk, bursts (one of 1, 2, 4 ... 512 packets each ten seconds) or heartbeats."""
     family = socket.AF_INET6 if net.args.family == 6 else socket.AF_INET
-    sink(net, end, port)
+    sink(net, end, port, (controller, until) if net.args.both and end == "A" else None)
 
     def work():
         with socket.socket(family, socket.SOCK_STREAM) as own:
             own.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, controller.encode())
             own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             own.connect((net.address(end), port))
+            if net.args.both:
+                threading.Thread(target=swallow, args=(own,), daemon=True).start()
             own.settimeout(1)
             round_ = 0
             while time.monotonic() < until:
@@ -348,10 +370,10 @@ def compare(args, net, folder, true):
         print(f"{estimator}: {len(errors)} samples, {other} of others; error p50 {quantile(errors, 0.5):.3f}, "
               f"p95 {quantile(errors, 0.95):.3f}, p99 {quantile(errors, 0.99):.3f}, longest {max(errors):.3f} ms; true mean over "
               f"time at these {mean_over_time([(at, real) for at, _, real in both]) / 1000:.1f} ms")
-    host = [host for host in json.loads(run(args.cede, "meter", str(folder / "A.pcap"), "--json"))["hosts"]
-            if host["address"] == net.address("B")]
-    for one in host:
-        print(f"the meter's mean over time: {one['queue']['time_mean_ms']:.1f} ms; flags: {' '.join(one['flags']) or 'none'}")
+    for one in json.loads(run(args.cede, "meter", str(folder / "A.pcap"), "--json"))["hosts"]:
+        whose = {net.address("B"): "the meter's", net.address("A"): "beside the observer, where no queue is, the"}.get(one["address"])
+        if whose and one["queue"] and (args.both or one["address"] == net.address("B")):
+            print(f"{whose} mean over time: {one['queue']['time_mean_ms']:.1f} ms; flags: {' '.join(one['flags']) or 'none'}")
 
 
 def experiment(args, net, folder):
@@ -391,12 +413,15 @@ def arguments():
     parser.add_argument("--family", type=int, choices=[4, 6], default=4)
     parser.add_argument("--cooked", action="store_true")
     parser.add_argument("--hidden", choices=["chirp", "bulk"])
+    parser.add_argument("--both", action="store_true")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--cede", default="target/release/cede")
     parser.add_argument("--keep", type=pathlib.Path)
     args = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("network namespaces need root: run it with sudo")
+    if args.both and args.case not in ("cubic", "reno", "bbr"):
+        sys.exit("--both is for cubic, reno and bbr")
     if not 5 <= args.seconds <= 600 or not 0.1 <= args.mbit <= 100:
         sys.exit("take 5 to 600 seconds and 0.1 to 100 Mbit/s")
     missing = [tool for tool in ("ip", "tc", "ethtool", "tcpdump", "chrt", args.cede) if not shutil.which(tool)]

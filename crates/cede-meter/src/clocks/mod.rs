@@ -3,6 +3,7 @@
 //! **Invariant:** nothing here knows of other directions but the one that answers, and what it is [`told`].
 
 pub(crate) mod about;
+pub(crate) mod ahead;
 pub(crate) mod around;
 pub(crate) mod clock;
 pub(crate) mod doubt;

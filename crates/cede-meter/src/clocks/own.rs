@@ -1,5 +1,6 @@
 //! A direction's own readings.
 
+use crate::clocks::ahead::stamped_ahead;
 use crate::clocks::around::Around;
 use crate::clocks::clock::Point;
 use crate::clocks::sieve;
@@ -13,8 +14,10 @@ use crate::store::sample::Sample;
 /// A direction's own readings without their wraps, over time.
 pub(crate) struct Own {
     pub points: Vec<Point>,
-    /// Of its packets; none where they are not the packets', or tell nothing: too few, or all alike as in most directions.
+    /// None where they tell nothing: too few, or all alike as in most directions.
     pub lengths: Vec<Length>,
+    /// Whether lengths are those of packets on their way.
+    are_of_packets: bool,
 }
 
 impl Own {
@@ -23,8 +26,8 @@ impl Own {
         lengths: impl AsRef<[Length]> + Into<Vec<Length>>,
         are_of_packets: bool,
     ) -> Self {
-        let is_worth = are_of_packets && PerOctet::is_worth(lengths.as_ref());
-        Self { points, lengths: if is_worth { lengths.into() } else { Vec::new() } }
+        let lengths = if PerOctet::is_worth(lengths.as_ref()) { lengths.into() } else { Vec::new() };
+        Self { points, lengths, are_of_packets }
     }
 
     /// Of each `stride` samples one, and the shortest.
@@ -62,8 +65,19 @@ impl Own {
         }
     }
 
-    /// Leaves out packets that others overtook: their times.
+    /// Leaves out acknowledgements that may be stamped ahead of time, while readings are in such ticks.
+    pub(crate) fn leave_out_ahead(&mut self, tick_us: f64) {
+        let ahead = stamped_ahead(&self.points, &self.lengths, tick_us);
+        sieve::leave_out(&mut self.points, &ahead);
+        sieve::leave_out(&mut self.lengths, &ahead);
+    }
+
+    /// Leaves out packets that others overtook: their times. Lengths that are not those of packets on their way are forgotten: they tell what
+    /// is an acknowledgement, and nothing else.
     pub(crate) fn leave_out_overtaken(&mut self) -> Vec<f64> {
+        if !self.are_of_packets {
+            self.lengths = Vec::new();
+        }
         let overtaken = sieve::overtaken(&self.points);
         if overtaken.is_empty() {
             return Vec::new();

@@ -1,6 +1,7 @@
 //! From raw samples of one direction to its readings without wraps, drift, and what packets take by themselves.
 
 use crate::clocks::about::{self, Said};
+use crate::clocks::ahead::Ahead;
 use crate::clocks::around::{Around, growth_us_max};
 use crate::clocks::clock::{self, DRIFT_PPM_MIN, DRIFT_US_MIN, Point, RATE_ASSUMED_HZ, Rate, span_s};
 use crate::clocks::doubt::Trips;
@@ -63,7 +64,7 @@ pub(crate) fn read_utp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let origin = told.and_then(|told| told.origin);
     origin.iter().for_each(|origin| own.count_wraps_as(origin));
     let overtaken_t = own.leave_out_overtaken();
-    let Own { points: direct, lengths } = own;
+    let Own { points: direct, lengths, .. } = own;
     let mut echoed = Vec::new();
     if let Some(around) = around.filter(|around| around.with_echoed) {
         echoed = said(around, &direct, &overtaken_t);
@@ -112,9 +113,10 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let rate = rate(&own.points, rtt, around).or_lent(lent_hz);
     let Some(hz_from) = rate.hz() else { return Reading { rate: Some(rate), ..Reading::default() } };
     let tick_us = 1e6 / hz_from;
+    own.leave_out_ahead(tick_us);
     against_arrival(&mut own.points, tick_us);
     let overtaken_t = own.leave_out_overtaken();
-    let Own { points: direct, lengths } = own;
+    let Own { points: direct, lengths, .. } = own;
     let clocks = around.map_or_else(Clocks::default, |around| Clocks::of(around, tick_us, &direct));
     let mut echoed = Vec::new();
     if let Some((around, hz_to)) = around.filter(|around| around.with_echoed).zip(clocks.receiver_hz) {
@@ -164,7 +166,8 @@ fn told_rate(around: &Around<'_>, readings: &[Point]) -> Option<f64> {
 /// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks. The samples come in pairs: the
 /// acknowledgement's clock, and the segment's.
 fn echoed_points(around: &Around<'_>, [tick_us, tick_us_to]: [f64; 2]) -> Vec<Point> {
-    let (series, stride) = (&around.from().echo, around.stride);
+    let (series, stride, ahead) =
+        (&around.from().echo, around.stride, Ahead::of_receiver(around, tick_us_to));
     let mut points = Vec::with_capacity((series.len() / 2).div_ceil(stride));
     let (mut acks, mut segments) = (Unwrap::default(), Unwrap::default());
     let (mut ack, mut number) = (None, 0);
@@ -173,9 +176,10 @@ fn echoed_points(around: &Around<'_>, [tick_us, tick_us_to]: [f64; 2]) -> Vec<Po
             ack = Some(sample.raw);
             return;
         };
+        let t = sample.time_us as f64;
         if number % stride == 0 {
             let x = acks.next(ack) * tick_us_to - segments.next(sample.raw) * tick_us;
-            points.push(Point { t: sample.time_us as f64, x });
+            points.extend((!ahead.has(ack, t)).then_some(Point { t, x }));
         }
         number += 1;
     });

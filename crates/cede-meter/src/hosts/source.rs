@@ -114,7 +114,9 @@ impl Source<'_> {
     fn own_per_octet(&self, sender: &Sender) -> Option<f64> {
         let (mut own, hz) = self.own(sender)?;
         if sender.protocol() == Protocol::Tcp {
-            against_arrival(&mut own.points, 1e6 / hz?);
+            let tick_us = 1e6 / hz?;
+            own.leave_out_ahead(tick_us);
+            against_arrival(&mut own.points, tick_us);
         }
         own.leave_out_overtaken();
         least_per_octet(&own.points, &own.lengths)
