@@ -27,17 +27,21 @@ const ACK_UNITS_MAX: u8 = 15;
 const OPTIONS_UNITS: u8 = 4;
 /// The same stamp is seen for longer than it stands for.
 const TICKS_MIN: f64 = 3.0;
+/// Of fewer there is nothing to tell.
+const ACKS_MIN: usize = 4;
 /// So often.
 const SHOWN_MIN: usize = 2;
 /// Packets of a direction that has data are longer on average.
 const MEAN_BYTES_MIN: u64 = 120;
 
-/// Whether a packet is as short as an acknowledgement; nothing where all are, or none is.
+/// Whether a packet is as short as an acknowledgement; nothing where all are, or hardly any is: those that begin and end a connection are as
+/// short, too.
 fn acknowledges(lengths: &[Length]) -> Option<impl Fn(Length) -> bool + use<>> {
     let shortest =
         lengths.iter().map(|length| length.units()).min().filter(|units| *units <= ACK_UNITS_MAX)?;
     let is_ack = move |length: Length| length.units() <= shortest + OPTIONS_UNITS;
-    lengths.iter().any(|length| !is_ack(*length)).then_some(is_ack)
+    let count = lengths.iter().filter(|length| is_ack(**length)).count();
+    (ACKS_MIN..lengths.len()).contains(&count).then_some(is_ack)
 }
 
 /// Acknowledgements of one stamp that follow data.
