@@ -3,6 +3,8 @@
 use cede_net::{Impairments, Link, QueueLimit, Reordering};
 use cede_testbed::relay::{Relay, RelayConfig, Report, Wire};
 use cede_units::{Duration, Instant, Rate};
+use quinn_udp::{RecvMeta, UdpSocketState};
+use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
 use std::time;
 
@@ -38,6 +40,52 @@ fn receive(socket: &UdpSocket) -> (u32, usize, SocketAddr) {
     let mut octets = [0; 2000];
     let (len, from) = socket.recv_from(&mut octets).expect("a datagram within a minute");
     (u32::from_be_bytes(octets[..4].try_into().unwrap()), len, from)
+}
+
+/// Reads from a socket and says when the kernel had what came: the thread that reads may be late.
+struct Ear<'a> {
+    socket: &'a UdpSocket,
+    state: UdpSocketState,
+    octets: Vec<u8>,
+}
+
+impl<'a> Ear<'a> {
+    fn new(socket: &'a UdpSocket) -> Self {
+        let state = UdpSocketState::new(socket.into()).unwrap();
+        // That made calls return at once.
+        socket.set_nonblocking(false).unwrap();
+        socket.set_read_timeout(Some(time::Duration::from_millis(10))).unwrap();
+        Self { socket, state, octets: vec![0; 1 << 16] }
+    }
+
+    /// The number of the next datagram, or of the last one of several that came together, and when that was, on the wall clock; none
+    /// where nothing comes for a moment.
+    fn next(&mut self) -> Option<(u32, time::Duration)> {
+        let mut meta = [RecvMeta::default()];
+        let mut room = [IoSliceMut::new(&mut self.octets)];
+        self.state.recv(self.socket.into(), &mut room, &mut meta).ok()?;
+        let [RecvMeta { len, stride, timestamp, .. }] = meta;
+        let last = &self.octets[(len - 1) / stride * stride..];
+        Some((u32::from_be_bytes(last[..4].try_into().unwrap()), timestamp.unwrap_or_else(wall)))
+    }
+
+    /// All datagrams that come until it is over and nothing comes any more.
+    fn all(&mut self, is_over: impl Fn() -> bool) -> Vec<(u32, time::Duration)> {
+        let (began, mut heard, mut was_over) = (time::Instant::now(), Vec::new(), false);
+        loop {
+            assert!(began.elapsed() < PATIENCE, "it goes on: {heard:?}");
+            match self.next() {
+                Some(one) => heard.push(one),
+                None if was_over => return heard,
+                // The last ones may have come since.
+                None => was_over = is_over(),
+            }
+        }
+    }
+}
+
+fn wall() -> time::Duration {
+    time::SystemTime::now().duration_since(time::UNIX_EPOCH).unwrap()
 }
 
 /// Waits until the relay's report says so.
@@ -195,35 +243,33 @@ fn check_9_an_idle_link_delays_by_what_was_said_and_a_full_one_passes_its_rate()
 fn delay_and_rate(rate: Rate, delay: Duration) -> (f64, f64) {
     let bytes = 1250;
     let (relay, target) = relayed(Wire::new(rate, delay, QueueLimit::Unlimited), fast());
-    let client = socket("127.0.0.1:0");
+    let (client, mut ear) = (socket("127.0.0.1:0"), Ear::new(&target));
     let send =
         |number| client.send_to(&numbered(number, bytes - IPV4_UDP_BYTES), relay.local_addr()).unwrap();
     let expected = time::Duration::from(delay + rate.time_to_send(bytes as u64));
-    let mut late_ms: Vec<f64> = (0..41)
-        .map(|number| {
-            let sent = time::Instant::now();
-            send(number);
-            receive(&target);
-            1e3 * (sent.elapsed().as_secs_f64() - expected.as_secs_f64())
-        })
-        .collect();
-    late_ms.sort_unstable_by(f64::total_cmp);
-    // A second of the link's time, sent in four parts so that no socket's buffer overflows.
-    let backlog = 1000;
-    (0..backlog).for_each(|number| {
+    let delivered = || relay.report().unwrap().forward.delivered_datagrams;
+    let (mut late_ms, alone) = (Vec::new(), 41);
+    for number in 0..alone {
+        let sent = wall();
         send(number);
-        if number % 250 == 249 {
-            report_when(&relay, |report| report.forward.arrived_datagrams == 41 + u64::from(number) + 1);
-        }
-    });
-    receive(&target);
-    let first = time::Instant::now();
-    for _ in 1..backlog {
-        receive(&target);
+        let heard = ear.all(|| delivered() > u64::from(number));
+        late_ms
+            .extend(heard.iter().map(|(_, at)| 1e3 * ((*at - sent).as_secs_f64() - expected.as_secs_f64())));
     }
-    let taken = first.elapsed().as_secs_f64();
-    let least = rate.time_to_send(u64::from(backlog - 1) * bytes as u64);
-    (late_ms[late_ms.len() / 2], time::Duration::from(least).as_secs_f64() / taken)
+    late_ms.sort_unstable_by(f64::total_cmp);
+    // A second of the link's time, sent in four parts so that the relay's buffer does not overflow. That of the target does where this
+    // thread is late: what comes is numbered.
+    let all = alone + 1000;
+    for number in alone..all {
+        send(number);
+        if (number - alone) % 250 == 249 {
+            report_when(&relay, |report| report.forward.arrived_datagrams == u64::from(number) + 1);
+        }
+    }
+    let heard = ear.all(|| delivered() == u64::from(all));
+    let ((first, begin), (last, end)) = (heard[0], heard[heard.len() - 1]);
+    let least = time::Duration::from(rate.time_to_send(u64::from(last - first) * bytes as u64));
+    (late_ms[late_ms.len() / 2], least.as_secs_f64() / (end - begin).as_secs_f64())
 }
 
 #[test]
