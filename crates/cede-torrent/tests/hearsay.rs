@@ -9,8 +9,7 @@ use cede_bt::pex::{Contact, Told};
 use cede_bt::wire::{Decoder, Handshake, Item, Message, Reserved, WireLimits};
 use cede_wire::Payload;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
-use support::{LIMIT, Member, choices, run, torrent};
+use support::{LIMIT, Member, choices, run, torrent, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
@@ -142,9 +141,11 @@ fn peers_that_ask_for_each_other_are_introduced() {
         }
         let stream = TcpStream::connect(member.address).await.unwrap();
         let mut unable = Peer::greet(stream, info.info_hash(), 4, 7_105).await;
-        let silent = Extension::ours("bare", Some(7_105), None, Hearsay::default());
+        let silent = Extension::ours("mute", Some(7_105), None, Hearsay::default());
         unable.say(0, silent).await;
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        let is_heard =
+            || member.session.view().peers.iter().any(|peer| peer.client.as_deref() == Some("mute"));
+        until(is_heard).await;
         asker.say(UT_HOLEPUNCH, holepunch::Message::Rendezvous(at(7_105)).encode()).await;
         assert_eq!(asker.hears_hole().await, holepunch::Message::Error(at(7_105), Reason::NoSupport));
     });

@@ -7,19 +7,9 @@ use cede_bt::wire::{Handshake, Reserved};
 use cede_torrent::session::{Choices, PeerView};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use support::{LIMIT, Member, choices, run, torrent};
+use support::{Member, choices, run, torrent, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-
-/// Until something is so.
-async fn until(mut is_so: impl FnMut() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(LIMIT, waiting).await.expect("it does not come to that");
-}
 
 /// The one connection that is left where it was one once and has not been none since.
 async fn one_left(members: &[Member; 2]) -> [PeerView; 2] {
