@@ -13,7 +13,7 @@ typedef int lookup(const char *, const char *, const struct addrinfo *, struct a
 /* Stands before the C library's. */
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found)
 {
-    struct timespec long_time = {3, 0};
+    struct timespec long_time = {60, 0};
     void *address = dlsym(RTLD_NEXT, "getaddrinfo");
     lookup *next;
 
@@ -40,7 +40,8 @@ int main(void)
         return 1;
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec - began.tv_sec > 1) {
+    /* However slow the machine: half of the time that the lookup takes. */
+    if (now.tv_sec - began.tv_sec > 30) {
         fprintf(stderr, "it took %ld s\n", (long)(now.tv_sec - began.tv_sec));
         return 1;
     }
