@@ -15,7 +15,7 @@ use std::time::Duration;
 use support::carried::{
     SLOWLY, connect, echo, port_of, proxies, server, tcp_server, twenty_come_back, wait_for,
 };
-use support::{Finished, Folder, pattern};
+use support::{Finished, Folder, free_port, pattern};
 
 fn has_ipv6() -> bool {
     UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
@@ -45,8 +45,8 @@ fn a_test_has_a_line_for_each_interval_and_the_totals_of_both_ends() {
 #[test]
 fn the_document_of_a_test_that_fails_has_the_same_parts() {
     let place = Folder::new("nobody");
-    // A port at which nobody listens any more.
-    let to = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    // A port at which nobody listens.
+    let to = format!("127.0.0.1:{}", free_port());
     let document = place.cede(&["send", &to, "-n", "1kB", "--json"]).exits(1).json();
     let parts: Vec<&String> = document.as_object().unwrap().keys().collect();
     assert_eq!(parts, ["end", "error", "intervals", "start"]);
@@ -98,8 +98,8 @@ fn json_comes_line_by_line_and_a_rate_is_kept() {
 fn ctrl_c_ends_a_test_with_what_there_is() {
     let place = Folder::new("interrupt");
     let (serve, to) = server(&place, &[]);
-    let send = place.start(&["send", &to, "-t", "600", "-i", "0.2"]);
-    thread::sleep(Duration::from_secs(1));
+    let mut send = place.start(&["send", &to, "-t", "600", "-i", "0.2"]);
+    send.out_line("bit/s");
     send.interrupt();
     let sent = send.end().exits(130);
     assert!(sent.text().contains("receiver"), "{}", sent.text());
@@ -294,8 +294,8 @@ fn wrong_words_are_usage_errors_that_say_what_is_right() {
 #[test]
 fn nobody_there_no_such_name_and_a_taken_port_are_said_in_words() {
     let place = Folder::new("nobody");
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = place.cede(&["send", &free.to_string(), "-t", "1"]).exits(1);
+    let free = format!("127.0.0.1:{}", free_port());
+    let nobody = place.cede(&["send", &free, "-t", "1"]).exits(1);
     // Where ICMP does not come through, it is the silence that tells.
     assert!(nobody.err.contains("nobody listens") || nobody.err.contains("no answer"), "{}", nobody.err);
     assert!(nobody.err.contains("cede serve"), "{}", nobody.err);
@@ -387,8 +387,7 @@ fn proxies_carry_resets_and_say_when_the_server_is_not_there() {
     connection.write_all(&[1; 1000]).unwrap();
     let error = connection.read(&mut [0; 1]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (_exit, mut entrance, port) = proxies(&place, nobody, [&[], &[]]);
+    let (_exit, mut entrance, port) = proxies(&place, free_port(), [&[], &[]]);
     assert!(connect(port).read(&mut [0; 1]).is_err());
     let told = entrance.says("refuses");
     assert!(told.contains("cannot connect to 127.0.0.1:"), "{told}");

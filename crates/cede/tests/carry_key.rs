@@ -8,7 +8,8 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, UdpSocket};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 use support::carried::{
@@ -270,39 +271,61 @@ fn a_port_alone_is_open_to_others_under_a_key_and_to_nobody_without() {
     proxy.says("without --key, whoever reaches that port");
 }
 
-/// Somebody on the way between one end and another, who may change what goes to the latter.
-fn on_the_way(
-    to: &str,
-    change: impl Fn(&mut [u8]) + Send + 'static,
-) -> (String, thread::JoinHandle<Vec<u8>>) {
-    let near = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
-    far.connect(to).unwrap();
-    let address = near.local_addr().unwrap().to_string();
-    let (near_back, far_back) = (near.try_clone().unwrap(), far.try_clone().unwrap());
-    near.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
-    let seen = thread::spawn(move || {
-        let (mut seen, mut octets, mut back) = (Vec::new(), vec![0; 1 << 16], None);
-        // Until nobody has said anything for a while.
-        while let Ok((n, from)) = near.recv_from(&mut octets) {
-            if back.is_none() {
-                let (near, far) = (near_back.try_clone().unwrap(), far_back.try_clone().unwrap());
-                back = Some(thread::spawn(move || carry_back(&near, &far, from)));
+/// Somebody on the way between one end and another.
+struct Way {
+    address: String,
+    is_over: Arc<AtomicBool>,
+    seen: thread::JoinHandle<Vec<u8>>,
+}
+
+/// How often whoever carries looks whether it is over.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Way {
+    /// It may change what goes to the other end.
+    fn to(to: &str, change: impl Fn(&mut [u8]) + Send + 'static) -> Self {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        far.connect(to).unwrap();
+        let (address, is_over) = (near.local_addr().unwrap().to_string(), Arc::new(AtomicBool::new(false)));
+        near.set_read_timeout(Some(LOOK)).unwrap();
+        far.set_read_timeout(Some(LOOK)).unwrap();
+        let over = is_over.clone();
+        let seen = thread::spawn(move || carry(&near, &far, &over, change));
+        Self { address, is_over, seen }
+    }
+
+    /// What went to the other end, once both ends have ended.
+    fn seen(self) -> Vec<u8> {
+        self.is_over.store(true, Relaxed);
+        self.seen.join().unwrap()
+    }
+}
+
+fn carry(near: &UdpSocket, far: &UdpSocket, is_over: &AtomicBool, change: impl Fn(&mut [u8])) -> Vec<u8> {
+    let (mut seen, mut octets) = (Vec::new(), vec![0; 1 << 16]);
+    thread::scope(|scope| {
+        let mut has_caller = false;
+        while !is_over.load(Relaxed) {
+            let Ok((n, from)) = near.recv_from(&mut octets) else { continue };
+            if !has_caller {
+                has_caller = true;
+                scope.spawn(move || carry_back(near, far, from, is_over));
             }
             seen.extend(&octets[..n]);
             change(&mut octets[..n]);
             let _ = far.send(&octets[..n]);
         }
-        seen
     });
-    (address, seen)
+    seen
 }
 
-fn carry_back(near: &UdpSocket, far: &UdpSocket, to: SocketAddr) {
-    far.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+fn carry_back(near: &UdpSocket, far: &UdpSocket, to: SocketAddr, is_over: &AtomicBool) {
     let mut octets = vec![0; 1 << 16];
-    while let Ok(n) = far.recv(&mut octets) {
-        let _ = near.send_to(&octets[..n], to);
+    while !is_over.load(Relaxed) {
+        if let Ok(n) = far.recv(&mut octets) {
+            let _ = near.send_to(&octets[..n], to);
+        }
     }
 }
 
@@ -314,10 +337,10 @@ fn who_sits_on_the_way_reads_nothing() {
     for (key, is_read) in [(&[][..], true), (&["--key", "key"], false)] {
         let arguments = ["recv", "-p", "0", "--bind", "127.0.0.1", "-o", "copy", "--force"];
         let mut recv = place.start(&[&arguments, key].concat());
-        let (to, seen) = on_the_way(&format!("127.0.0.1:{}", port_of(&mut recv)), |_| {});
-        place.cede(&[&["send", "diary", &to], key].concat()).exits(0);
+        let way = Way::to(&format!("127.0.0.1:{}", port_of(&mut recv)), |_| {});
+        place.cede(&[&["send", "diary", &way.address], key].concat()).exits(0);
         recv.end().exits(0);
-        let seen = seen.join().unwrap();
+        let seen = way.seen();
         let holds = |what: &[u8]| seen.windows(what.len()).any(|octets| octets == what);
         assert!(seen.len() > 2000 * secret.len());
         assert_eq!(
@@ -335,7 +358,7 @@ fn what_is_changed_on_the_way_is_not_taken_and_goes_on_afterwards() {
     fs::create_dir(place.path("inbox")).unwrap();
     let (mut serve, to) = server(&place, &["--dir", "inbox", "--key", "key"]);
     let passed = AtomicUsize::new(0);
-    let (way, seen) = on_the_way(&to, move |octets| {
+    let way = Way::to(&to, move |octets| {
         // The last octet of the packet with which a megabyte and a half has gone by.
         let before = passed.fetch_add(octets.len(), Relaxed);
         let is_it = before < 1_500_000 && before + octets.len() >= 1_500_000;
@@ -343,10 +366,10 @@ fn what_is_changed_on_the_way_is_not_taken_and_goes_on_afterwards() {
             *last ^= 1;
         }
     });
-    place.cede(&[&["send", "film", &way, "--key", "key"], &SLOWLY[..]].concat()).exits(1);
+    place.cede(&[&["send", "film", &way.address, "--key", "key"], &SLOWLY[..]].concat()).exits(1);
     let told = serve.prints("file_error");
     assert!(told["error"].as_str().unwrap().contains("changed on the way"), "{told}");
-    seen.join().unwrap();
+    drop(way.seen());
     assert!(!place.path("inbox/film").exists());
     let sent = place.cede(&["send", "film", &to, "--key", "key", "--json"]).exits(0).json();
     assert!(sent["resumed_bytes"].as_u64().unwrap() > 0, "{sent}");

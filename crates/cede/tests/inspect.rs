@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{Finished, Folder};
+use support::{Finished, Folder, until_taken};
 
 const TCP: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/tcp.pcapng.gz");
 const UTP: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/utp.pcapng.gz");
@@ -256,7 +256,8 @@ fn whoever_asks_for_the_end_has_nothing_of_what_was_not_begun() {
     let mut octets = Vec::new();
     GzDecoder::new(ENCRYPTED).read_to_end(&mut octets).unwrap();
     pipe.write_all(&octets).unwrap();
-    // The pipe itself holds the last 64 KiB of these for a moment.
+    until_taken(&pipe);
+    // What was taken is looked at within a moment.
     std::thread::sleep(Duration::from_secs(1));
     running.interrupt();
     let (code, out, err) = running.end().told();

@@ -5,7 +5,6 @@ mod support;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
-use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use support::{Finished, Folder, Running};
 
@@ -191,7 +190,7 @@ fn libtorrent_has_several_torrents_of_one_port_too() {
         theirs("out", &peer, ("0", transport)).out_line("complete");
         place.all_came(transport);
     }
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = support::free_port().to_string();
     let mut seed = theirs(".", "near", (&port, "both"));
     seed.out_line("complete");
     for transport in ["tcp", "utp"] {

@@ -9,8 +9,10 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,6 +61,18 @@ pub fn libtorrent() -> Option<PathBuf> {
     named
         .filter(|python| imports(python, "libtorrent"))
         .or_else(|| python_beside("interop-venv", "libtorrent"))
+}
+
+/// A port of the loopback that is free, and stays so until somebody asks for it by its number: systems give those who ask for any one
+/// beyond 32767.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 200) as u16 * 100;
+    let mut ports = (0..1_000).map(|_| first + NEXT.fetch_add(1, Relaxed) % 2_000);
+    let is_free = |port: &u16| {
+        TcpListener::bind(("127.0.0.1", *port)).is_ok() && UdpSocket::bind(("127.0.0.1", *port)).is_ok()
+    };
+    ports.find(is_free).expect("a port is free")
 }
 
 /// An empty folder that is gone afterwards.
@@ -287,6 +301,20 @@ impl Running {
         Finished { code: status.code(), out, err: std::mem::take(&mut self.said) }
     }
 }
+
+/// Waits until the program at its other end has taken everything out of a pipe.
+#[cfg(target_os = "linux")]
+pub fn until_taken(pipe: &ChildStdin) {
+    let end = Instant::now() + PATIENCE;
+    while rustix::io::ioctl_fionread(pipe).unwrap() > 0 {
+        assert!(Instant::now() < end, "nobody reads");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// As on Linux, where the system does not tell: in the time that is given afterwards.
+#[cfg(not(target_os = "linux"))]
+pub fn until_taken(_: &ChildStdin) {}
 
 impl Drop for Running {
     fn drop(&mut self) {
