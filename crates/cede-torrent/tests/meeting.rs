@@ -11,17 +11,15 @@ use support::{Member, choices, run, torrent, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The one connection that is left where it was one once and has not been none since.
+/// The one connection that is left where it was one once; neither has been without one since it had its first.
 async fn one_left(members: &[Member; 2]) -> [PeerView; 2] {
     let mut quiet = 0;
-    let mut last = Vec::new();
+    let mut last = vec![0; 2];
     until(|| {
         let peers: Vec<Vec<PeerView>> = members.iter().map(|member| member.session.view().peers).collect();
         let seen: Vec<usize> = peers.iter().map(Vec::len).collect();
-        assert!(
-            last.iter().all(|&before: &usize| before == 0) || !seen.contains(&0),
-            "{last:?}, then {seen:?}"
-        );
+        let mut pairs = last.iter().zip(&seen);
+        assert!(pairs.all(|(&before, &now)| before == 0 || now > 0), "{last:?}, then {seen:?}");
         quiet = if seen == [1, 1] { quiet + 1 } else { 0 };
         last = seen;
         quiet == 40
