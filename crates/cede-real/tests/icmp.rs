@@ -18,7 +18,11 @@ use tokio::net::UdpSocket;
 
 /// An address where nobody listens, if the system says so to who sends there.
 fn nobody(addr: &str) -> Option<SocketAddr> {
-    let at = std::net::UdpSocket::bind(addr).ok()?.local_addr().ok()?;
+    let local: SocketAddr = addr.parse().unwrap();
+    // Who asks for any port is given none so low.
+    let first = 10_000 + (std::process::id() % 20_000) as u16;
+    let free = |port| std::net::UdpSocket::bind(SocketAddr::new(local.ip(), port)).ok()?.local_addr().ok();
+    let at = (first..).take(1_000).find_map(free)?;
     let plain = std::net::UdpSocket::bind(addr).ok()?;
     plain.connect(at).ok()?;
     plain.send(b"anyone?").ok()?;

@@ -62,7 +62,8 @@ fn a_seed_is_found_in_a_table_of_the_tests_own() {
 /// Neither knows of any other node, and the first to come finds nobody. Who looks is not told of, as behind a magnet link.
 #[test]
 fn two_that_know_of_each_other_alone_are_a_table() {
-    const PORT: u16 = 6881;
+    // Neither the usual one, which the nodes of other tests have at all addresses, nor one that is given to who asks for any.
+    const PORT: u16 = 26_881;
     let hosts = [Ipv4Addr::new(127, 6, 88, 1), Ipv4Addr::new(127, 6, 88, 2)];
     if hosts.iter().any(|host| UdpSocket::bind((*host, PORT)).is_err()) {
         println!("SKIPPED: the port is taken, or the loopback has one address alone");
@@ -70,7 +71,7 @@ fn two_that_know_of_each_other_alone_are_a_table() {
     }
     let join = |at: usize, port: Option<u16>, found| {
         let others = [format!("{}:{PORT}", hosts[1 - at])];
-        let node = OurNode::start(Origin::new(Some(hosts[at].into())), &others, None).unwrap();
+        let node = OurNode::start(Origin::new(Some(hosts[at].into())), &others, Some(PORT)).unwrap();
         node.search([9; 20], move |_| port, found).unwrap();
     };
     run(async {
