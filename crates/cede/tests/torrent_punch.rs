@@ -101,9 +101,11 @@ impl Place {
             Client::Ours => self.ours(FRONT, "get film.torrent -o front --up 8kbit/s --down 8kbit/s"),
             Client::Libtorrent => self.libtorrent(FRONT, "front", "none"),
         };
-        if front == Client::Libtorrent {
-            front_one.out_line("ready");
-        }
+        // Who was called before it took up calls would be called again half a minute later.
+        match front {
+            Client::Ours => front_one.says("port "),
+            Client::Libtorrent => front_one.out_line("ready"),
+        };
         let _giver = self.give(giver, options);
         // One in front that reads a kilobyte per second takes as long to have heard its greeting, without which it introduces nobody.
         thread::sleep(GREETED);
