@@ -29,6 +29,8 @@ const OPTIONS_UNITS: u8 = 4;
 const TICKS_MIN: f64 = 3.0;
 /// Of fewer there is nothing to tell.
 const ACKS_MIN: usize = 4;
+/// Nor of so few packets: Linux paces from the tenth segment of data on, and most flows are short.
+const PACKETS_MIN: usize = 32;
 /// So often.
 const SHOWN_MIN: usize = 2;
 /// Packets of a direction that has data are longer on average.
@@ -37,6 +39,9 @@ const MEAN_BYTES_MIN: u64 = 120;
 /// Whether a packet is as short as an acknowledgement; nothing where all are, or hardly any is: those that begin and end a connection are as
 /// short, too.
 fn acknowledges(lengths: &[Length]) -> Option<impl Fn(Length) -> bool + use<>> {
+    if lengths.len() < PACKETS_MIN {
+        return None;
+    }
     let shortest =
         lengths.iter().map(|length| length.units()).min().filter(|units| *units <= ACK_UNITS_MAX)?;
     let is_ack = move |length: Length| length.units() <= shortest + OPTIONS_UNITS;
