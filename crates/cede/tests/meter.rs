@@ -163,6 +163,20 @@ fn a_pipe_that_is_silent_may_be_given_up_and_what_it_said_counts() {
     }
 }
 
+/// To open a pipe with a name is to wait for whoever writes into it, who may never come.
+#[test]
+#[cfg(unix)]
+fn a_pipe_that_nobody_writes_into_may_be_given_up() {
+    let place = Place::new("nobody-writes");
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
+    for files in [&["pipe"][..], &["tcp.pcap", "pipe"]] {
+        let running = place.start(&[&["meter"], files].concat());
+        std::thread::sleep(Duration::from_secs(1));
+        running.interrupt();
+        running.end().exits(130).complains("not read to the end; what came before counts");
+    }
+}
+
 /// Answers are in other files than their questions, and round trips last for several files.
 #[test]
 fn where_files_end_changes_nothing() {

@@ -66,10 +66,42 @@ fn open(path: &Path) -> Result<Option<Box<dyn Read + Send>>, Failure> {
     let told = |error: io::Error| {
         Failure::of_system(format!("cannot read {}: {error}", screen::named(path)), error.kind())
     };
+    if is_fifo(path) {
+        return Ok(Some(Box::new(Fifo::Named(path.to_path_buf()))));
+    }
     let file = File::open(path).map_err(told)?;
     let meta = file.metadata().map_err(told)?;
     if meta.is_dir() {
         return Err(Failure::Usage(format!("{} is a folder; name the captures in it", screen::named(path))));
     }
     Ok(if meta.is_file() { None } else { Some(Box::new(file)) })
+}
+
+/// A pipe with a name: to open it is to wait for whoever writes into it, so that is left to the thread that reads it, while signals are
+/// still heeded.
+enum Fifo {
+    Named(PathBuf),
+    Open(File),
+}
+
+impl Read for Fifo {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let file = match self {
+            Self::Open(file) => return file.read(out),
+            Self::Named(path) => File::open(path)?,
+        };
+        *self = Self::Open(file);
+        self.read(out)
+    }
+}
+
+#[cfg(unix)]
+fn is_fifo(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_fifo(_: &Path) -> bool {
+    false
 }
