@@ -177,6 +177,17 @@ fn a_pipe_that_nobody_writes_into_may_be_given_up() {
     }
 }
 
+#[test]
+fn the_analysis_of_captures_ends_with_what_is_wrong_with_them() {
+    let place = Place::new("analysis");
+    place.write("noise", [7; 99]);
+    let analysis = ["repro", "bufferbloat", "--world", "sim", "--quick", "-o", "out", "--capture", "noise"];
+    let ended = place.cede(&[&analysis[..], &["--capture", "tcp.pcap"]].concat());
+    let ended = ended.exits(1).complains("error: noise: at octet 0: neither pcap nor pcapng");
+    assert!(ended.text().contains("statements") && place.path("out/bufferbloat.html").exists());
+    place.cede(&analysis).exits(1).complains("no peer in these captures has 50 samples");
+}
+
 /// Answers are in other files than their questions, and round trips last for several files.
 #[test]
 fn where_files_end_changes_nothing() {

@@ -25,6 +25,7 @@ impl WorldArg {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let folder = folder(args, "bufferbloat");
     let captured = (!args.capture.is_empty()).then(|| captured(&args.capture)).transpose()?;
+    let (captured, damage) = captured.unzip();
     let world = args.world.unwrap_or(WorldArg::Both).world();
     let request = bufferbloat::Request { world, quick: args.quick, captured };
     let results = metered(|hear| bufferbloat::execute(request, jobs(args), &interrupt::is_asked, hear));
@@ -37,7 +38,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let tables =
         [("What the paper says", report.statements.short_table()), ("Every case", report.cases_table())];
     let tally = tally_and_page("statements", report.statements.tally(), &files);
-    tell(args, |screen| titled(screen, tables) + &tally, || report.to_json())
+    tell(args, |screen| titled(screen, tables) + &tally, || report.to_json())?;
+    damage.flatten().map_or(Ok(()), Err)
 }
 
 /// The validation with real sockets; empty where it cannot be and is not insisted on, which is said.
@@ -63,15 +65,12 @@ fn in_namespaces(world: bufferbloat::World, quick: bool) -> Result<Vec<bufferblo
     }
 }
 
-/// The peers in captures.
-fn captured(files: &[PathBuf]) -> Result<Vec<bufferbloat::Peer>, Failure> {
+/// The peers in captures, and what of these could not be read.
+fn captured(files: &[PathBuf]) -> Result<(Vec<bufferbloat::Peer>, Option<Failure>), Failure> {
     let (meter, lacking) = meter::read_captures(&Captures::named(files), &cede_meter::Config::default())?;
     let [damage, cut] = lacking.failures();
     if let Some(cut) = cut {
         return Err(cut);
-    }
-    if let Some(damage) = damage {
-        screen::complain(&damage.words());
     }
     let mut pairs = bufferbloat::Pairs::default();
     let report = meter.report_to(&mut pairs);
@@ -83,7 +82,8 @@ fn captured(files: &[PathBuf]) -> Result<Vec<bufferbloat::Peer>, Failure> {
     if peers.is_empty() {
         let text =
             "no peer in these captures has 50 samples; see what there is with: cede meter FILE".to_string();
+        damage.iter().for_each(|damage| screen::complain(&damage.words()));
         return Err(Failure::Failed(text));
     }
-    Ok(peers)
+    Ok((peers, damage))
 }
