@@ -315,6 +315,16 @@ fn what_only_an_interface_has_is_refused_with_files() {
     }
 }
 
+/// Figures for programs have no room for a picture, which would be left out without a word.
+#[test]
+fn what_is_asked_for_is_shown_or_refused() {
+    let place = Place::new("shown");
+    for form in ["--json", "--csv", "--series"] {
+        let (code, out, err) = place.meter(&["tcp.pcap", "--plot", form]);
+        assert!(code == 2 && out.is_empty() && err.contains("--plot"), "{form}: {code} {out}{err}");
+    }
+}
+
 /// One frame of zstd, with a checksum.
 fn zstd_frame(octets: &[u8]) -> Vec<u8> {
     let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();

@@ -108,7 +108,7 @@ pub struct MeterArgs {
     #[arg(long, value_name = "SIZE", default_value = "512 MiB")]
     memory: Bytes,
     /// Draw the delay of the worst hosts over time in the terminal
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
     plot: bool,
     /// Write a page with time series, distributions and tables; it needs nothing but a browser; - prints it, and words on
     /// standard error [example: --report r.html]
