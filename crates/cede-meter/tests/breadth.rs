@@ -258,6 +258,31 @@ fn datagrams_that_were_put_together_are_still_utp() {
     assert_eq!(found.queue_us(B.0, Estimator::Direct).len(), 100);
 }
 
+/// What was measured of a packet that the capture lost is of no other one: taken for the packet's before, it would be told to have come
+/// sooner than it was seen, and all of them to have waited longer.
+#[test]
+fn what_is_said_of_packets_that_a_capture_lost_is_left_out() {
+    let mut tap = Tap::new(Config::default());
+    let lost = |k: u16| k.is_multiple_of(7);
+    for k in 1..1_000_u16 {
+        let sent_us = 1_000_000 + u64::from(k) * 20_000;
+        let queue_us = u64::from((k % 40).min(40 - k % 40)) * 3_000;
+        let (time_us, stamp) = (sent_us + queue_us, sent_us as u32);
+        if k.is_multiple_of(14) {
+            // What only acknowledges has the number of the next one. It waited 4 ms longer.
+            tap.utp(time_us - 6_000, B, A, &utp(Kind::State, 8, (k, 4), (stamp - 10_000, 5), 0));
+        }
+        if !lost(k) {
+            tap.utp(time_us, B, A, &utp(Kind::Data, 8, (k, 4), (stamp, 5), 1_000));
+        }
+        let said = (time_us as u32, queue_us as u32 + 500);
+        tap.utp(time_us + 30, A, B, &utp(Kind::State, 7, (5, k), said, 0));
+    }
+    let echoed = tap.found().queue_us(B.0, Estimator::Echoed);
+    let most_us = echoed.iter().copied().fold(0.0, f64::max);
+    assert!(echoed.len() > 800 && (59_000.0..61_000.0).contains(&most_us), "{most_us} of {}", echoed.len());
+}
+
 #[test]
 fn the_drift_of_a_tcp_clock_is_taken_out() {
     for ppm in [-100.0, 100.0] {

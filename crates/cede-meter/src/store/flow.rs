@@ -163,7 +163,8 @@ impl Flow {
         let [low, high] = &mut self.sides;
         let (from, to) = if side == 0 { (low, high) } else { (high, low) };
         if let (Protocol::Utp(mine), Protocol::Utp(theirs)) = (&mut from.protocol, &mut to.protocol) {
-            utp::take((mine, theirs), time_us, said, &mut self.evidence, (&mut to.echo, pool));
+            let is_joined = self.marks.has(Marks::OFFLOADED);
+            utp::take((mine, theirs), time_us, said, &mut self.evidence, (&mut to.echo, pool, is_joined));
         }
     }
 

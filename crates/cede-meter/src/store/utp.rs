@@ -45,6 +45,8 @@ pub(crate) struct UtpSide {
     is_unreported: bool,
     /// That packet repeats what the other side has acknowledged.
     is_repeated: bool,
+    /// The highest number is that of a packet that was seen: what only acknowledges has the number of the next one.
+    is_newest_seen: bool,
     /// How many packets up to that one had each the next number, one behind the other; none where it has no number that is new.
     in_order: u8,
 }
@@ -56,14 +58,15 @@ pub(crate) const fn packets_behind(sample: &Sample) -> Option<usize> {
 }
 
 /// Takes in what a packet says of the other direction's packet before it, if that is news, and whether it bears out that this
-/// is uTP.
+/// is uTP. Several packets may be in one datagram where it `is_joined`; elsewhere what acknowledges one that was not seen, as a capture
+/// may have lost it or have it later, is about none that was.
 #[inline]
 pub(crate) fn take(
     (mine, theirs): (&mut UtpSide, &mut UtpSide),
     time_us: u64,
     said: &Said,
     evidence: &mut Evidence,
-    (echo, pool): (&mut Series, &mut Pool),
+    (echo, pool, is_joined): (&mut Series, &mut Pool, bool),
 ) {
     if time_us.saturating_add(BACK_US) < mine.last_us.max(theirs.last_us) {
         (*mine, *theirs) = (UtpSide::default(), UtpSide::default());
@@ -73,6 +76,7 @@ pub(crate) fn take(
     let reported_us = (said.reports() && mine.reports_news(said, theirs)).then_some(theirs.last_us);
     mine.last_us = time_us;
     if said.kind != Kind::Reset
+        && (is_joined || theirs.has_shown(said.ack))
         && let Some(time_us) = reported_us.filter(|&time_us| pool.wants(echo, time_us))
     {
         let behind = theirs.newest[0].1.wrapping_sub(said.ack);
@@ -135,14 +139,22 @@ impl UtpSide {
         let is_numbered = matches!(kind, Kind::Data | Kind::Fin);
         let is_answered = theirs.connections > 0;
         self.is_repeated = is_numbered && is_answered && seq.wrapping_sub(theirs.ack).cast_signed() <= 0;
-        let follows = self.newest[0] == (said.id, seq.wrapping_sub(1));
+        let before = self.newest[0];
+        let follows = before == (said.id, seq.wrapping_sub(1));
         self.remember(said.id, seq);
+        let shows_newest = (is_numbered || kind == Kind::Syn) && self.newest[0].1 == seq;
+        self.is_newest_seen = shows_newest || self.is_newest_seen && self.newest[0] == before;
         self.in_order = match is_numbered && !self.is_repeated && self.newest[0].1 == seq {
             true if follows => self.in_order.saturating_add(1),
             is_new => is_new.into(),
         };
         self.ack = said.ack;
         self.is_unreported |= kind != Kind::Reset;
+    }
+
+    /// Whether a packet of this number may have been seen.
+    fn has_shown(&self, ack: u16) -> bool {
+        self.newest[0].1.wrapping_sub(ack).cast_signed() >= i16::from(!self.is_newest_seen)
     }
 
     fn remember(&mut self, id: u16, seq: u16) {
@@ -195,8 +207,14 @@ mod tests {
             let at = 1_000_000 + u64::from(k) * 10_000;
             let data = Said { kind: Kind::Data, id: 8, stamp_us: 1, difference_us: 1, seq: k, ack: 1 };
             let state = Said { kind: Kind::State, id: 7, seq: 1, ack: k, ..data };
-            take((&mut sides.0, &mut sides.1), at, &data, &mut evidence, (&mut echo, &mut pool));
-            take((&mut sides.1, &mut sides.0), at + 100, &state, &mut evidence, (&mut echo, &mut pool));
+            take((&mut sides.0, &mut sides.1), at, &data, &mut evidence, (&mut echo, &mut pool, false));
+            take(
+                (&mut sides.1, &mut sides.0),
+                at + 100,
+                &state,
+                &mut evidence,
+                (&mut echo, &mut pool, false),
+            );
         }
         assert!(evidence.is_enough(), "{evidence:?}");
     }
