@@ -186,6 +186,12 @@ impl<A: Copy> Conn<A> {
         self.tally.unchoked_at.max(self.tally.requested_at).filter(|_| could_ask)
     }
 
+    /// Since when it takes nothing of what waits for it, and says nothing either: nobody may be there any more.
+    pub(super) fn takes_nothing_since(&self) -> Option<Instant> {
+        let is_stuck = !self.choking && self.peer_interested && self.out.has_blocks() && self.out.room == 0;
+        is_stuck.then(|| self.times.content_at.max(self.times.heard_at))
+    }
+
     pub(super) const fn contender(&self) -> Contender {
         Contender { transport: self.transport, opened_by_us: self.opened_by_us }
     }

@@ -4,7 +4,8 @@
 //! get to everybody in the end; an honest peer may wait for a minute. For drivers that face the open network
 //! ([`Profile::slot_patience`](crate::Profile::slot_patience)): a slot whose owner asks for nothing goes to the next who waits, sooner
 //! where it has never asked for anything or the owner's host has other slots too; whoever did not use one stands behind those that had none, and a host's second
-//! connection behind the first ones of others.
+//! connection behind the first ones of others. The same where the transport of one who has asked takes nothing more and nothing is heard of it: a peer
+//! that is gone without a word (over uTP nobody says so) is found out by the transport alone, after a minute or more.
 
 use super::conn::Conn;
 use super::crowd::neighbourhood;
@@ -19,9 +20,12 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(4);
 const SHARED_PATIENCE: Duration = Duration::from_secs(2);
 
 impl<A: PeerAddress> Engine<A> {
-    /// Whether a peer has a slot and has asked for nothing for too long.
+    /// Whether a peer has a slot and has asked for nothing, or taken nothing, for too long.
     fn wastes_slot(&self, now: Instant, conn: &Conn<A>) -> bool {
         let Some(patience) = self.profile.slot_patience else { return false };
+        if conn.takes_nothing_since().is_some_and(|at| now.since(at) >= patience) {
+            return true;
+        }
         let Some(unused) = conn.asks_nothing_since().map(|at| now.since(at)) else { return false };
         let has_asked = conn.tally.requested_at.is_some();
         let own = if has_asked { patience } else { FIRST_PATIENCE.min(patience) };
