@@ -2,6 +2,7 @@
 
 use crate::depart::Departing;
 use crate::origin::{Family, Origin};
+use crate::request::get;
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 use ureq::config::IpFamily;
@@ -111,7 +112,8 @@ fn follow(agent: &ureq::Agent, mut url: String, limit: u64) -> Result<Fetched, S
     let deadline = Instant::now() + PATIENCE;
     for hops in 0.. {
         let left = deadline.saturating_duration_since(Instant::now()).max(LEAST_PATIENCE);
-        let request = agent.get(&url).config().timeout_global(Some(left)).build();
+        let request = get(agent, &url).map_err(|error| words(&error))?;
+        let request = request.config().timeout_global(Some(left)).build();
         let mut response = request.call().map_err(|error| words(&error))?;
         let status = response.status();
         let place = response.headers().get(header::LOCATION).filter(|_| status.is_redirection());

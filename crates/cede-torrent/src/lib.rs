@@ -39,6 +39,7 @@ mod patience;
 mod pieces;
 mod reach;
 mod reception;
+mod request;
 pub mod server;
 pub mod session;
 pub mod storage;

@@ -6,6 +6,8 @@ mod http;
 mod support;
 
 use cede_bt::metainfo::{File, Info, Writer, sha1};
+use cede_torrent::fetch::{Download, download};
+use cede_torrent::origin::Origin;
 use cede_torrent::session::Choices;
 use cede_torrent::storage::Storage;
 use cede_torrent::web::WebNote;
@@ -482,5 +484,34 @@ fn a_server_that_is_busy_is_asked_again() {
         leech.done().await;
         assert!(began.elapsed() >= Duration::from_secs(6));
         assert_eq!(leech.content(content.len()), content);
+    });
+}
+
+/// What stands in a URL in front of its host is what a server asks for, once its percent-encoding is undone. Nobody else hears it.
+#[test]
+fn a_name_and_a_password_are_told_to_who_they_are_for() {
+    run(async {
+        let (info, content) = torrent(&[300_000]);
+        let (files, torrent) = (files_of(&info, &content), info.raw.clone());
+        let elsewhere = Server::of([("/torrent".to_owned(), info.raw.to_vec())].into());
+        let onward = format!("Location: {}\r\n", elsewhere.url("/torrent"));
+        let server = Server::start(move |request| match (request.authorization.as_deref(), &*request.path) {
+            // `us er:p@s:s`, by Python's `base64.b64encode`.
+            (Some("Basic dXMgZXI6cEBzOnM="), "/torrent") => honest(&torrent, request),
+            (Some("Basic dXMgZXI6cEBzOnM="), "/moved") => Answer::new("302 Found", &onward, b""),
+            (Some("Basic dXMgZXI6cEBzOnM="), path) => honest(&files[path], request),
+            _ => Answer::status("401 Unauthorized"),
+        });
+        let url = |path: &str| format!("http://us%20er:p%40s%3as@{}{path}", server.address);
+        for path in ["/torrent", "/moved"] {
+            let fetched = download(&url(path), Origin::default()).await;
+            assert_eq!(fetched, Ok(Download::Octets(info.raw.to_vec())), "{path}");
+        }
+        assert_eq!(elsewhere.requests()[0].authorization, None);
+        let (there, _) = leech(&info, &[], &[url("/d/")]).await;
+        there.done().await;
+        assert_eq!(there.content(content.len()), content);
+        let refused = download("http://127.0.0.1:99999/torrent", Origin::default()).await;
+        assert_eq!(refused, Err("that is no URL that can be asked".to_owned()));
     });
 }

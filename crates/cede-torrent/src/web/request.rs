@@ -6,6 +6,7 @@
 //! owner is to do (libtorrent keeps to that, too).
 
 use crate::fetch::{host_of, is_http, is_proxied, onward, words};
+use crate::request::get;
 use cede_bt::web::{ContentRange, retry_after_s};
 use cede_wire::Payload;
 use std::io::{ErrorKind, Read};
@@ -92,7 +93,8 @@ fn later(why: &dyn std::fmt::Display) -> Fault {
 fn call(agent: &Agent, ask: &Ask) -> Result<Response<Body>, Fault> {
     let (mut url, mut is_local) = (ask.url.clone(), ask.is_local);
     for _ in 0..=MAX_REDIRECTS {
-        let mut request = agent.get(&url).header(header::ACCEPT_ENCODING, "identity");
+        let request = get(agent, &url).map_err(|error| Fault::Useless(words(&error)))?;
+        let mut request = request.header(header::ACCEPT_ENCODING, "identity");
         if !ask.is_whole {
             request = request.header(header::RANGE, format!("bytes={}-{}", ask.first, ask.end - 1));
         }

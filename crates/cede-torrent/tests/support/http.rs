@@ -19,6 +19,8 @@ pub struct Request {
     pub number: usize,
     /// Over which connection.
     pub connection: usize,
+    /// What it says of who asks.
+    pub authorization: Option<String>,
 }
 
 /// What goes back: a head without its end, and what follows.
@@ -122,19 +124,25 @@ fn hear(lines: &mut BufReader<&TcpStream>, connection: usize, seen: &Mutex<Vec<R
     };
     let first = next()?;
     let path = first.split(' ').nth(1)?.to_owned();
-    let mut range = None;
+    let (mut range, mut authorization) = (None, None);
     loop {
-        let line = next()?.to_ascii_lowercase();
+        let line = next()?;
         if line.is_empty() {
             break;
         }
+        if let Some((_, told)) =
+            line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+        {
+            authorization = Some(told.to_owned());
+        }
+        let line = line.to_ascii_lowercase();
         if let Some(told) = line.strip_prefix("range: bytes=") {
             let (from, to) = told.split_once('-')?;
             range = Some(from.parse().ok()?..to.parse::<usize>().ok()? + 1);
         }
     }
     let mut seen = seen.lock().unwrap();
-    let request = Request { path, range, number: seen.len(), connection };
+    let request = Request { path, range, number: seen.len(), connection, authorization };
     seen.push(request.clone());
     Some(request)
 }
