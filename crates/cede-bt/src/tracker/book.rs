@@ -46,6 +46,13 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Who has been silent for longer is forgotten.
+    fn patience(&self) -> Duration {
+        (self.interval + self.interval).max(LEAST_PATIENCE)
+    }
+}
+
 /// Why an announce was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
@@ -114,6 +121,10 @@ struct Torrent {
     holder: Holder,
 }
 
+/// A peer that has been silent for less is never forgotten, however short the interval is: libtorrent, and whoever is built on it,
+/// announces itself every five minutes at most, whatever a tracker says. Two of these, and a minute for what is late.
+const LEAST_PATIENCE: Duration = Duration::from_secs(11 * 60);
+
 /// Where a full book is looked through for what is over, so often at most.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -179,7 +190,7 @@ impl Book {
             self.torrent_places.take(holder);
             Torrent { peers: BTreeMap::new(), completed: 0, holder }
         });
-        torrent.forget(now, limits.interval, &mut self.peer_places);
+        torrent.forget(now, limits.patience(), &mut self.peer_places);
         torrent.enter(now, from, announce, limits, &mut self.peer_places)?;
         let wanted = announce.wanted.map_or(limits.default_peers, |wanted| wanted as usize);
         let wanted = if announce.event == Event::Stopped { 0 } else { wanted.min(limits.most_peers) };
@@ -234,11 +245,11 @@ impl Book {
         self.torrents.keys()
     }
 
-    /// Strikes out peers that were silent for two intervals, and torrents without peers.
+    /// Strikes out peers that were silent for two intervals and eleven minutes, and torrents without peers.
     pub fn expire(&mut self, now: Instant) {
         let Self { limits, torrents, torrent_places, peer_places, .. } = self;
         torrents.retain(|_, torrent| {
-            torrent.forget(now, limits.interval, peer_places);
+            torrent.forget(now, limits.patience(), peer_places);
             if torrent.peers.is_empty() {
                 torrent_places.give_back(torrent.holder);
             }
@@ -249,10 +260,10 @@ impl Book {
 }
 
 impl Torrent {
-    fn forget(&mut self, now: Instant, interval: Duration, peer_places: &mut Places) {
+    fn forget(&mut self, now: Instant, patience: Duration, peer_places: &mut Places) {
         self.peers.retain(|_, peer| {
             for place in &mut peer.places {
-                place.take_if(|place| now.since(place.heard) > interval + interval);
+                place.take_if(|place| now.since(place.heard) > patience);
             }
             let is_kept = peer.places().next().is_some();
             if !is_kept {
@@ -415,6 +426,20 @@ mod tests {
         assert_eq!(book.tally(&[7; 20]).completed, 1);
         book.expire(NOW + Duration::from_secs(3601));
         assert_eq!(book.torrents().count(), 0);
+    }
+
+    /// libtorrent takes no interval below five minutes, and misses an announce now and then.
+    #[test]
+    fn a_short_interval_does_not_have_those_forgotten_who_keep_to_their_own() {
+        let mut book = book(Limits { interval: Duration::from_secs(5), ..Limits::default() });
+        book.announce(NOW, ip(1), &announce(1, 0, Event::Started)).unwrap();
+        let told = |book: &mut Book, after| {
+            let now = NOW + Duration::from_secs(after);
+            book.expire(now);
+            let answer = book.announce(now, ip(2), &announce(2, 5, Event::Interval)).unwrap();
+            (answer.interval_s, answer.peers.len())
+        };
+        assert_eq!([301, 601, 660, 661].map(|after| told(&mut book, after)), [(5, 1), (5, 1), (5, 1), (5, 0)]);
     }
 
     #[test]
