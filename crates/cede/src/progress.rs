@@ -6,6 +6,10 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 const BAR_COLUMNS: usize = 30;
+/// A shorter bar says nothing.
+const LEAST_BAR_COLUMNS: usize = 4;
+const FILLED: char = '█';
+const EMPTY: char = '░';
 
 /// When a line is shown.
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +58,17 @@ impl StatusLine {
         let text = screen::tame(&text, false);
         let _ = if self.is_terminal {
             // What is longer than a line could not be drawn over.
-            let text: String = text.chars().take(screen::columns_of_terminal().saturating_sub(1)).collect();
+            let text = fitted(&text, screen::columns_of_terminal().saturating_sub(1));
             write!(io::stderr(), "\r\x1b[2K{text}").and_then(|()| io::stderr().flush())
         } else {
             writeln!(io::stderr(), "{text}")
         };
         self.drawn = Some(Instant::now());
+    }
+
+    /// How long a line may be.
+    pub fn columns(&self) -> usize {
+        if self.is_terminal { screen::columns_of_terminal() } else { usize::MAX }
     }
 
     /// Takes the line away for a while, so that something else can be said.
@@ -107,7 +116,28 @@ fn line(elapsed_s: f64, now_s: f64, end_s: f64) -> String {
 /// A bar for this part of the whole, with its percentage.
 pub fn bar(part: f64) -> String {
     let filled = (part.clamp(0.0, 1.0) * BAR_COLUMNS as f64) as usize;
-    format!("{}{} {:3.0} %", "█".repeat(filled), "░".repeat(BAR_COLUMNS - filled), part * 100.0)
+    format!("{} {:3.0} %", cells(filled, BAR_COLUMNS), part * 100.0)
+}
+
+fn cells(filled: usize, columns: usize) -> String {
+    (0..columns).map(|at| if at < filled { FILLED } else { EMPTY }).collect()
+}
+
+/// A line in so many columns: a bar at its beginning makes room for the words, which say more, and what is too long for all that is cut.
+fn fitted(line: &str, columns: usize) -> String {
+    let is_cell = |c: &char| matches!(*c, FILLED | EMPTY);
+    let bar: Vec<char> = line.chars().take_while(is_cell).collect();
+    let over = line.chars().count().saturating_sub(columns);
+    if over == 0 || bar.is_empty() {
+        return line.chars().take(columns).collect();
+    }
+    let words = line.chars().skip(bar.len());
+    let left = bar.len().saturating_sub(over);
+    if left < LEAST_BAR_COLUMNS {
+        return words.skip_while(|c| c.is_whitespace()).take(columns).collect();
+    }
+    let filled = bar.iter().filter(|c| **c == FILLED).count() * left / bar.len();
+    cells(filled, left).chars().chain(words).collect()
 }
 
 /// "7 s", "3 min 20 s", "2 h 5 min".
@@ -123,6 +153,17 @@ pub fn clock(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bar_makes_room_for_words() {
+        let line = format!("{}  3 of 6 pieces", bar(0.5));
+        assert_eq!(fitted(&line, 80), line);
+        assert_eq!(fitted(&line, 31), "████░░░░  50 %  3 of 6 pieces".replace("████░░░░", "█████░░░░░"));
+        assert_eq!(fitted(&line, 25), "██░░  50 %  3 of 6 pieces");
+        assert_eq!(fitted(&line, 24), "50 %  3 of 6 pieces");
+        assert_eq!((fitted(&line, 6).as_str(), fitted(&line, 0).as_str()), ("50 %  ", ""));
+        assert_eq!((fitted("no bar at all", 6).as_str(), fitted("", 6).as_str()), ("no bar", ""));
+    }
 
     #[test]
     fn the_line_says_what_is_done_and_what_is_left() {

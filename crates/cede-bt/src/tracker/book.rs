@@ -439,7 +439,10 @@ mod tests {
             let answer = book.announce(now, ip(2), &announce(2, 5, Event::Interval)).unwrap();
             (answer.interval_s, answer.peers.len())
         };
-        assert_eq!([301, 601, 660, 661].map(|after| told(&mut book, after)), [(5, 1), (5, 1), (5, 1), (5, 0)]);
+        assert_eq!(
+            [301, 601, 660, 661].map(|after| told(&mut book, after)),
+            [(5, 1), (5, 1), (5, 1), (5, 0)]
+        );
     }
 
     #[test]

@@ -69,16 +69,16 @@ impl Board {
         if let Some(place) = self.rows.get_mut(torrent) {
             *place = row;
         }
-        if let Some(text) = text(&self.rows) {
+        if let Some(text) = text(&self.rows, self.status.columns()) {
             self.status.show(|_| text);
         }
     }
 }
 
-/// What is to be said, if anything.
-fn text(rows: &[Row]) -> Option<String> {
+/// What is to be said in so many columns, if anything.
+fn text(rows: &[Row], columns: usize) -> Option<String> {
     match rows {
-        [Row::Running(standing)] => Some(line(standing)),
+        [Row::Running(standing)] => Some(line(standing, columns)),
         [Row::Checking(part)] => Some(format!("{}  checking what is there", bar(*part))),
         [_] | [] => None,
         _ if rows.iter().all(|row| matches!(row, Row::Over(_))) => None,
@@ -142,26 +142,31 @@ mod tests {
         }
     }
 
+    /// Where there is room for everything.
+    fn said(rows: &[Row]) -> Option<String> {
+        text(rows, usize::MAX)
+    }
+
     #[test]
     fn several_torrents_are_one_line() {
         let rows = |last: Row| [Row::Running(standing(1_000, 0)), Row::Running(standing(500, 1_000)), last];
-        let said = text(&rows(Row::Waiting)).unwrap();
+        let line = said(&rows(Row::Waiting)).unwrap();
         assert!(
-            said.contains(" 75 %  1 of 3 torrents, 2 s left, 4 peers, down 3.00 kbit/s, up 0 bit/s"),
-            "{said}"
+            line.contains(" 75 %  1 of 3 torrents, 2 s left, 4 peers, down 3.00 kbit/s, up 0 bit/s"),
+            "{line}"
         );
-        let said = text(&rows(Row::Checking(0.5))).unwrap();
-        assert!(said.contains("1 of 3 torrents (1 checked), "), "{said}");
+        let line = said(&rows(Row::Checking(0.5))).unwrap();
+        assert!(line.contains("1 of 3 torrents (1 checked), "), "{line}");
         let rows = [Row::Running(standing(1_000, 0)), Row::Over(None), Row::Over(Some(standing(500, 0)))];
-        let said = text(&rows).unwrap();
-        assert!(said.contains("seeding 1 torrent to "), "{said}");
+        let line = said(&rows).unwrap();
+        assert!(line.contains("seeding 1 torrent to "), "{line}");
     }
 
     #[test]
     fn one_torrent_is_its_own_line() {
-        assert_eq!(text(&[Row::Waiting]), None);
-        assert!(text(&[Row::Checking(0.5)]).unwrap().ends_with(" 50 %  checking what is there"));
-        assert!(text(&[Row::Running(standing(500, 0))]).unwrap().contains("1 of 2 pieces"));
-        assert_eq!(text(&[Row::Over(None)]), None);
+        assert_eq!(said(&[Row::Waiting]), None);
+        assert!(said(&[Row::Checking(0.5)]).unwrap().ends_with(" 50 %  checking what is there"));
+        assert!(said(&[Row::Running(standing(500, 0))]).unwrap().contains("1 of 2 pieces"));
+        assert_eq!(said(&[Row::Over(None)]), None);
     }
 }

@@ -114,8 +114,11 @@ fn sum(rates: &[Rate]) -> Rate {
     Rate::from_bits_per_sec(rates.iter().map(|rate| rate.bits_per_sec()).sum())
 }
 
-/// What a person sees of it.
-pub fn line(it: &Standing) -> String {
+/// Columns in front of the words: a percentage, without a bar.
+const PERCENT_COLUMNS: usize = 7;
+
+/// What a person sees of it in so many columns: shorter words where others would be cut.
+pub fn line(it: &Standing, columns: usize) -> String {
     let peers = peers(it.peers, it.banned);
     let up = numbers::rate(sum(&it.rates.up));
     if it.is_complete {
@@ -128,7 +131,12 @@ pub fn line(it: &Standing) -> String {
     let [tcp, utp, web] = it.rates.down.map(numbers::rate);
     let web = if it.is_web { format!(" {web} web") } else { String::new() };
     let (bar, pieces, of) = (bar(part), it.pieces, it.total_pieces);
-    format!("{bar}  {pieces} of {of} pieces, {left} left, {peers}, down {tcp} TCP {utp} uTP{web}, up {up}")
+    let rates = format!("{tcp} TCP {utp} uTP{web}, up {up}");
+    let words = format!("{pieces} of {of} pieces, {left} left, {peers}, down {rates}");
+    if words.chars().count() + PERCENT_COLUMNS < columns {
+        return format!("{bar}  {words}");
+    }
+    format!("{bar}  {pieces}/{of}, {left}, {peers}, {rates}")
 }
 
 /// How many there are; whoever waits for nothing but those who may not come back is to know.
@@ -183,9 +191,33 @@ mod tests {
             web_seeds: Vec::new(),
             banned: Vec::new(),
         };
-        let said = |view: &View| line(&Gauge::new(2, 200).update(view));
+        let said = |view: &View| line(&Gauge::new(2, 200).update(view), usize::MAX);
         assert!(said(&view).contains("? left, 0 peers, "), "{}", said(&view));
         let view = View { banned: vec![SocketAddr::from(([192, 0, 2, 1], 6881))], ..view };
         assert!(said(&view).contains("? left, 0 peers (1 banned for bad data), "), "{}", said(&view));
+    }
+
+    /// In the 80 columns that most terminals begin with there is room for the rates.
+    #[test]
+    fn a_narrow_line_says_what_a_wide_one_does() {
+        let it = Standing {
+            bytes: 500,
+            wanted_bytes: 1_000,
+            is_complete: false,
+            pieces: 123,
+            total_pieces: 1_500,
+            peers: 40,
+            banned: 0,
+            sent: 0,
+            is_web: false,
+            rates: Rates { down: [Rate::from_mbit(12); 3], up: [Rate::from_mbit(3); 2] },
+        };
+        let wide = "  50 %  123 of 1500 pieces, 1 s left, 40 peers, down 12.0 Mbit/s TCP 12.0 Mbit/s uTP, up 6.00 Mbit/s";
+        let narrow = "  50 %  123/1500, 1 s, 40 peers, 12.0 Mbit/s TCP 12.0 Mbit/s uTP, up 6.00 Mbit/s";
+        for (columns, words) in [(usize::MAX, wide), (120, wide), (80, narrow), (10, narrow)] {
+            let said = line(&it, columns);
+            assert!(said.ends_with(words), "{columns}: {said}");
+        }
+        assert!(narrow.trim_start().chars().count() < 80);
     }
 }
