@@ -21,7 +21,7 @@ pub struct Profile {
     pub choker: ChokerRule,
     /// Upload slots; `None` derives them from the upload limit as the mainline client does.
     pub slots: Option<u32>,
-    /// An upload slot whose owner asks for nothing, or takes nothing and says nothing, for so long goes to the next, and hosts share the slots; `None`, as in the
+    /// An upload slot whose owner asks for nothing for so long goes to the next, and hosts share the slots; `None`, as in the
     /// deployed clients, leaves it to the rounds. For drivers that face the open network.
     pub slot_patience: Option<Duration>,
     /// Peers of the same private network are unchoked beside the slots, as soon as they want something.

@@ -585,12 +585,6 @@ impl Crowd {
         }
     }
 
-    /// A second passes, in which nobody says anything.
-    fn wait_in_silence(&mut self) {
-        self.now += Duration::from_secs(1);
-        self.engine.handle_timeout(self.now);
-    }
-
     /// Those of 192.0.2 that may ask for something do.
     fn ask_where_it_may(&mut self) {
         let is_honest = |view: &cede_bt::engine::ConnView<std::net::SocketAddr>| {
@@ -819,37 +813,36 @@ fn a_slot_that_is_not_used_goes_to_the_next() {
     }
 }
 
-/// All slots are held by peers that have asked for much and are gone without a word, as over uTP nobody says so: what was on its way fills the
-/// room of their connections. Who says something now and then keeps its slot.
+/// All slots are held by peers that have asked for much and of which nothing is heard any more: who waits has one at once, and keeps it.
 #[test]
-fn a_slot_of_who_takes_nothing_goes_to_the_next() {
-    for (are_there, patience, within) in [
-        (false, Some(Duration::from_secs(10)), 6..12),
-        (false, None, 20..600),
-        (true, Some(Duration::from_secs(10)), 20..600),
+fn a_slot_of_whom_nothing_is_heard_goes_to_the_next() {
+    for (patience, is_unheard, within) in [
+        (Some(Duration::from_secs(10)), true, 0..2),
+        (Some(Duration::from_secs(10)), false, 8..600),
+        (None, true, 8..600),
     ] {
         let mut crowd = Crowd::with(Profile { slot_patience: patience, ..Profile::UTORRENT3 });
         assert!((1..=8).all(|host| crowd.call(&format!("192.0.2.{host}:1"), true)));
         crowd.wait(1);
-        let open: Vec<ConnId> = crowd.engine.connections().map(|view| view.id).collect();
-        open.iter().for_each(|&conn| crowd.engine.set_room(conn, 10_000));
         crowd.ask_where_it_may();
-        while crowd.engine.poll_transmit(crowd.now).is_some() {}
         assert!(crowd.call("198.51.100.1:1", true));
+        let is_newcomer = |view: &cede_bt::engine::ConnView<std::net::SocketAddr>| {
+            view.address.to_string() == "198.51.100.1:1"
+        };
+        let views = || crowd.engine.connections().filter(|view| !is_newcomer(view));
+        let held: Vec<ConnId> = views().filter(|view| !view.choking).map(|view| view.id).collect();
+        let open: Vec<ConnId> = views().map(|view| view.id).collect();
+        assert!(!held.is_empty() && held.len() < open.len());
+        open.iter().for_each(|&conn| crowd.engine.set_unheard(conn, is_unheard));
+        let served =
+            |crowd: &Crowd| crowd.engine.connections().any(|view| is_newcomer(&view) && !view.choking);
         let waited = (0..600).find(|_| {
-            if are_there {
-                crowd.wait(1);
-            } else {
-                crowd.wait_in_silence();
-            }
-            let served = |view: &cede_bt::engine::ConnView<std::net::SocketAddr>| {
-                view.address.to_string() == "198.51.100.1:1" && !view.choking
-            };
-            crowd.engine.connections().any(|view| served(&view))
+            crowd.wait(1);
+            served(&crowd)
         });
         assert!(
             waited.is_some_and(|seconds| within.contains(&seconds)),
-            "{are_there} {patience:?}: {waited:?}"
+            "{patience:?} {is_unheard}: {waited:?}"
         );
     }
 }

@@ -43,6 +43,18 @@ impl Stream {
         }
     }
 
+    /// How many packets have come of the peer, and whether it owes an acknowledgement; `None` where only the system knows.
+    #[must_use]
+    pub fn heard(&self) -> Option<(u64, bool)> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Utp(stream) => {
+                let is_awaited = stream.snapshot().is_some_and(|snapshot| snapshot.unacked_bytes > 0);
+                Some((stream.statistics().packets_received, is_awaited))
+            }
+        }
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
@@ -139,5 +151,56 @@ impl Link {
     /// Writes octets as they are.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         self.stream.poll_write(cx, octets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_real::UtpSocket;
+    use std::net::SocketAddr;
+    use std::time::Duration;
+    use tokio::net::UdpSocket;
+
+    /// Hands on what comes from one side to the other, whose address is known.
+    async fn relay(socket: UdpSocket, to: SocketAddr) {
+        let (mut from, mut buffer) = (to, vec![0; 65_536]);
+        while let Ok((n, sender)) = socket.recv_from(&mut buffer).await {
+            from = if sender == to { from } else { sender };
+            let _ = socket.send_to(&buffer[..n], if sender == to { from } else { to }).await;
+        }
+    }
+
+    async fn until(stream: &Stream, is_awaited: bool) -> u64 {
+        for _ in 0..2_000 {
+            match stream.heard() {
+                Some((packets, is)) if is == is_awaited => return packets,
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+        panic!("never {is_awaited}: {:?}", stream.heard())
+    }
+
+    #[test]
+    fn a_peer_that_answers_is_told_from_one_that_is_gone() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (one, other) = tokio::join!(UtpSocket::bind("127.0.0.1:0"), UtpSocket::bind("127.0.0.1:0"));
+            let (one, other) = (one.unwrap(), other.unwrap());
+            let between = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let address = between.local_addr().unwrap();
+            let relaying = tokio::spawn(relay(between, other.local_addr()));
+            let (called, answered) = tokio::join!(one.connect(address), other.accept());
+            let (called, _answered) = (called.unwrap(), answered.unwrap());
+            let mut link = Link::plain(Stream::Utp(Box::new(called)), Vec::new());
+            link.send(&mut [1; 3_000]).await.unwrap();
+            let before = until(&link.stream, false).await;
+            assert!(before > 0);
+            relaying.abort();
+            link.send(&mut [2; 3_000]).await.unwrap();
+            assert_eq!(until(&link.stream, true).await, before);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert_eq!(link.stream.heard(), Some((before, true)));
+        });
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct Sending {
 /// What waits to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
+    /// The transport hears nothing of who is to take it.
+    pub(super) is_unheard: bool,
     pub(super) control: Vec<u8>,
     pub(super) sending: Option<Sending>,
     pub(super) uploads: VecDeque<BlockRef>,
@@ -184,12 +186,6 @@ impl<A: Copy> Conn<A> {
     pub(super) fn asks_nothing_since(&self) -> Option<Instant> {
         let could_ask = !self.choking && self.peer_interested && !self.out.has_blocks();
         self.tally.unchoked_at.max(self.tally.requested_at).filter(|_| could_ask)
-    }
-
-    /// Since when it takes nothing of what waits for it, and says nothing either: nobody may be there any more.
-    pub(super) fn takes_nothing_since(&self) -> Option<Instant> {
-        let is_stuck = !self.choking && self.peer_interested && self.out.has_blocks() && self.out.room == 0;
-        is_stuck.then(|| self.times.content_at.max(self.times.heard_at))
     }
 
     pub(super) const fn contender(&self) -> Contender {

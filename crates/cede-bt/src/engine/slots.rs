@@ -4,10 +4,10 @@
 //! get to everybody in the end; an honest peer may wait for a minute. For drivers that face the open network
 //! ([`Profile::slot_patience`](crate::Profile::slot_patience)): a slot whose owner asks for nothing goes to the next who waits, sooner
 //! where it has never asked for anything or the owner's host has other slots too; whoever did not use one stands behind those that had none, and a host's second
-//! connection behind the first ones of others. The same where the transport of one who has asked takes nothing more and nothing is heard of it: a peer
-//! that is gone without a word (over uTP nobody says so) is found out by the transport alone, after a minute or more.
+//! connection behind the first ones of others. Of who is gone without a word, as over uTP nobody says so, a transport hears nothing long before it gives
+//! up: as long as others wait such a one gets no slot, and loses the one that it has.
 
-use super::conn::Conn;
+use super::conn::{Conn, ConnId};
 use super::crowd::neighbourhood;
 use super::{Engine, PeerAddress};
 use crate::choker::Candidate;
@@ -20,10 +20,17 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(4);
 const SHARED_PATIENCE: Duration = Duration::from_secs(2);
 
 impl<A: PeerAddress> Engine<A> {
-    /// Whether a peer has a slot and has asked for nothing, or taken nothing, for too long.
+    /// Says whether a connection's transport hears nothing of the peer, although it waits for an answer.
+    pub fn set_unheard(&mut self, id: ConnId, is_unheard: bool) {
+        if let Some(conn) = self.conn(id) {
+            conn.out.is_unheard = is_unheard;
+        }
+    }
+
+    /// Whether a peer has a slot and has asked for nothing for too long, or nothing is heard of it.
     fn wastes_slot(&self, now: Instant, conn: &Conn<A>) -> bool {
         let Some(patience) = self.profile.slot_patience else { return false };
-        if conn.takes_nothing_since().is_some_and(|at| now.since(at) >= patience) {
+        if conn.out.is_unheard {
             return true;
         }
         let Some(unused) = conn.asks_nothing_since().map(|at| now.since(at)) else { return false };
@@ -46,12 +53,12 @@ impl<A: PeerAddress> Engine<A> {
 
     /// Where somebody waits, those that waste their slots lose them.
     pub(super) fn look_for_unused_slots(&mut self, now: Instant) {
-        let waits = |conn: &Conn<A>| conn.choking && conn.peer_interested;
+        let waits = |conn: &Conn<A>| conn.choking && conn.peer_interested && !conn.out.is_unheard;
         if self.profile.slot_patience.is_none() || !self.ready().any(waits) {
             return;
         }
-        let wasting: Vec<u32> =
-            self.ready().filter(|conn| self.wastes_slot(now, conn)).map(|conn| conn.id.index).collect();
+        let wastes = |conn: &&Conn<A>| !conn.choking && conn.peer_interested && self.wastes_slot(now, conn);
+        let wasting: Vec<u32> = self.ready().filter(wastes).map(|conn| conn.id.index).collect();
         for &index in &wasting {
             if let Some(conn) = self.at(index) {
                 conn.tally.unused_slots += 1;

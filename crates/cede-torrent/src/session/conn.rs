@@ -31,6 +31,8 @@ const READS_PER_TURN: usize = 8;
 const CLOSING_PATIENCE: Duration = Duration::from_secs(5);
 /// Who has so few blocks to send, and no more, may wait for an acknowledgement before it sends the rest of one.
 const FEW_REQUESTS: usize = 4;
+/// Where nothing more can be written, it is looked so often whether anything has been heard of the peer since.
+const HEARING_EVERY: Duration = Duration::from_secs(5);
 /// Reading is tried again so long after a rate limit has stopped it.
 const LIMITED_PAUSE: Duration = Duration::from_millis(20);
 
@@ -51,16 +53,14 @@ struct Task {
     was_heard: bool,
     /// Something was read, and nothing written since.
     is_unanswered: bool,
+    /// Until it is looked whether anything has been heard of the peer, and how many packets had been before.
+    hearing: Option<(Pin<Box<Sleep>>, u64)>,
 }
 
 /// Runs a connection to its end; whether anything was heard.
 pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Link) -> bool {
     let id = shared.borrow().id;
-    let buffer = Arc::from(vec![0; IDLE_READ_BYTES]);
-    let (writing, written, pause, patience) = (Outgoing::default(), 0, None, None);
-    let (was_heard, is_unanswered) = (false, false);
-    let mut task =
-        Task { inner, shared, id, link, buffer, writing, written, pause, patience, was_heard, is_unanswered };
+    let mut task = Task::new(inner, (id, shared), link);
     {
         let mut state = task.inner.state.borrow_mut();
         state.engine.set_room(id, OUT_BYTES as u32);
@@ -83,6 +83,23 @@ pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Lin
 }
 
 impl Task {
+    fn new(inner: Rc<Inner>, (id, shared): (ConnId, Rc<RefCell<Shared>>), link: Link) -> Self {
+        Self {
+            inner,
+            shared,
+            id,
+            link,
+            buffer: Arc::from(vec![0; IDLE_READ_BYTES]),
+            writing: Outgoing::default(),
+            written: 0,
+            pause: None,
+            patience: None,
+            was_heard: false,
+            is_unanswered: false,
+            hearing: None,
+        }
+    }
+
     /// Ready when the connection is over. What several reads brought goes to the disk together.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.poll_turn(cx);
@@ -119,8 +136,31 @@ impl Task {
         if std::mem::take(&mut self.is_unanswered) {
             self.acknowledge();
         }
+        if !is_drained || self.hearing.is_some() {
+            self.poll_hearing(cx, is_drained);
+        }
         self.shared.borrow_mut().waker = Some(cx.waker().clone());
         Poll::Pending
+    }
+
+    /// The engine hears whether the peer is heard, as long as what is written goes nowhere. Over TCP the system says when somebody is gone.
+    fn poll_hearing(&mut self, cx: &mut Context<'_>, is_drained: bool) {
+        if self.hearing.is_none() {
+            let Some((packets, _)) = self.link.stream.heard() else { return };
+            self.hearing = Some((Box::pin(tokio::time::sleep(HEARING_EVERY)), packets));
+        }
+        let Some((sleep, before)) = &mut self.hearing else { return };
+        if sleep.as_mut().poll(cx).is_pending() {
+            return;
+        }
+        let heard = self.link.stream.heard();
+        let is_unheard =
+            !is_drained && heard.is_some_and(|(packets, is_awaited)| is_awaited && packets == *before);
+        self.inner.state.borrow_mut().engine.set_unheard(self.id, is_unheard);
+        self.hearing = None;
+        if !is_drained {
+            cx.waker().wake_by_ref();
+        }
     }
 
     /// Nothing that was written carries the acknowledgement of what was read, and the system delays it by 40 ms. libtorrent writes the
