@@ -403,6 +403,11 @@ fn a_longer_file_of_the_same_name_is_not_touched() {
     let error = storage.prepare(Allocation::Sparse).unwrap_err();
     assert_eq!((error.path, error.error.kind()), (path.clone(), ErrorKind::AlreadyExists));
     assert_eq!(fs::read(&path).unwrap(), b"somebody's");
+    // Nor does who gives the content overlook it, or a folder. What is not there is not in the way.
+    let folder = storage.path_of(3);
+    fs::create_dir_all(&folder).unwrap();
+    let named = |most| storage.in_the_way(most).into_iter().map(|error| error.path).collect::<Vec<_>>();
+    assert_eq!((named(5), named(1)), (vec![path.clone(), folder], vec![path]));
 }
 
 #[test]

@@ -486,6 +486,28 @@ fn an_interruption_says_what_is_there() {
     }
 }
 
+/// Pieces of a file that is there and cannot be used are not given, and whoever gives the rest is told which file that is.
+#[test]
+fn what_is_there_and_is_not_given_is_named() {
+    let place = Place::new("torrent-not-given");
+    fs::create_dir(place.path("d")).unwrap();
+    place.write_pattern("d/one", 40_000);
+    place.write_pattern("d/two", 40_000);
+    place.cede("make d -l 16KiB").exits(0);
+    let said = || {
+        let mut seed = place.start(&format!("seed d.torrent {QUIET}"));
+        seed.says("nobody is to be asked");
+        seed.interrupt();
+        seed.end().exits(130).err
+    };
+    let words = said();
+    assert!(words.contains("5 of 5 pieces are here") && !words.contains("not given:"), "{words}");
+    fs::OpenOptions::new().append(true).open(place.path("d/two")).unwrap().write_all(b"more").unwrap();
+    let words = said();
+    assert!(words.contains("2 of 5 pieces are here"), "{words}");
+    assert!(words.contains("not given: cannot open ./d/two: it has 40004 octets"), "{words}");
+}
+
 #[test]
 fn content_that_is_cut_short_under_a_seed_is_named() {
     let place = Place::new("cut");

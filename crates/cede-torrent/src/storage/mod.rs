@@ -168,17 +168,19 @@ impl Storage {
 
     /// Refuses at the beginning what would be refused when the first octets of a file come.
     fn look_at_what_is_there(&self) -> Result<(), StorageError> {
+        self.in_the_way(1).pop().map_or(Ok(()), Err)
+    }
+
+    /// What is at the places of wanted files and cannot be they, being longer or behind a link, or cannot be opened: so many at most.
+    #[must_use]
+    pub fn in_the_way(&self, most: usize) -> Vec<StorageError> {
         let due = |index: &usize| self.is_wanted(*index) && !self.layout.files()[*index].is_padding;
         let mut near = Near::default();
-        for index in (0..self.layout.files().len()).filter(due) {
-            match self.open_file(index, false, &mut near) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(self.failed(index, "open", error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        let look = |index: usize| {
+            let error = self.open_file(index, false, &mut near).err()?;
+            (error.kind() != io::ErrorKind::NotFound).then(|| self.failed(index, "open", error))
+        };
+        (0..self.layout.files().len()).filter(due).filter_map(look).take(most).collect()
     }
 
     /// Makes files, and says which were not there before.

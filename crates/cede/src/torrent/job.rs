@@ -320,12 +320,14 @@ fn remark(hub: &Hub, info: &Info, is_unnamed: bool) {
     }
 }
 
-/// Names that file systems do not take, and content that is elsewhere.
+/// Files that are named one by one.
+const FILES_NAMED: usize = 5;
+
+/// Files that are not given although something is there, names that file systems do not take, and content that is elsewhere.
 fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), here: usize) {
     let say = |text: &str| hub.say_of(&info.name, text);
-    if place.allocation.is_none() && here == 0 {
-        let folder = screen::named(&place.folder);
-        say(&format!("nothing of it is in {folder}: --data names the folder that has it"));
+    if place.allocation.is_none() {
+        mention_missing(say, storage, (place, here));
     }
     if place.is_super {
         let is_whole = here == storage.wanted_pieces().len();
@@ -350,6 +352,19 @@ fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), h
             "{path}{others} may be what another client has begun: it is left alone; stop, leave the ending out of its name, and begin anew \
              to go on with what is right of it"
         ));
+    }
+}
+
+/// What is to be given and is not: what is to be written is refused before that.
+fn mention_missing(say: impl Fn(&str), storage: &Storage, (place, here): (&Place, usize)) {
+    if here < storage.wanted_pieces().len() {
+        for error in storage.in_the_way(FILES_NAMED) {
+            say(&format!("not given: {}", screen::printable(&error.to_string())));
+        }
+    }
+    if here == 0 {
+        let folder = screen::named(&place.folder);
+        say(&format!("nothing of it is in {folder}: --data names the folder that has it"));
     }
 }
 
