@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
@@ -24,11 +25,13 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// One that nobody else has. The number of the process does not tell it from others: whoever runs in a namespace of its own
-    /// is number 1 there, and several have one folder for what is temporary.
+    /// One that nobody else has or had. The number of the process does not tell it from others: whoever runs in a namespace of its own
+    /// is number 1 there, and several have one folder for what is temporary. The driver of a session that was dropped may write for a moment still.
     pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let base = std::env::temp_dir();
-        let paths = (0..).map(|count| base.join(format!("cede-torrent-{}-{count}", std::process::id())));
+        let paths = (NEXT.fetch_add(1, Ordering::Relaxed)..)
+            .map(|count| base.join(format!("cede-torrent-{}-{count}", std::process::id())));
         let is_ours = |path: &PathBuf| match fs::create_dir(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
             other => other.map(|()| true).unwrap(),
