@@ -233,8 +233,9 @@ pub fn parse_query(target: &str) -> Result<Query, QueryError> {
     }
 }
 
+/// A plus is a space, as forms have it: octets that are a plus are always encoded.
 fn id(value: &str) -> Option<[u8; 20]> {
-    percent_decoded(value).try_into().ok()
+    percent_decoded(&value.replace('+', " ")).try_into().ok()
 }
 
 fn announce(pairs: &[(&str, &str)]) -> Result<Query, QueryError> {
@@ -391,6 +392,9 @@ mod tests {
         assert_eq!(parse_query(&"/announce?".repeat(1000)), Err(QueryError::Long));
         let query = alloc::format!("/scrape?info_hash={}&info_hash=short", "a".repeat(20));
         assert_eq!(parse_query(&query), Ok(Query::Scrape(vec![[b'a'; 20]])));
+        let query = alloc::format!("/scrape?info_hash={}%2b%20+", "a".repeat(17));
+        let hash = *b"aaaaaaaaaaaaaaaaa+  ";
+        assert_eq!(parse_query(&query), Ok(Query::Scrape(vec![hash])));
     }
 
     #[test]

@@ -302,7 +302,8 @@ fn headline(info: &Info, here: usize, port: u16) -> String {
         0 => "no peer can call us".to_owned(),
         port => format!("TCP and UDP port {port}"),
     };
-    format!("{name}: {amount}, {here} of {pieces} are here; {port}\n")
+    let are = if info.piece_count() == 1 { "is" } else { "are" };
+    format!("{name}: {amount}, {here} of {pieces} {are} here; {port}\n")
 }
 
 /// The torrent's trackers, and those that were named.
