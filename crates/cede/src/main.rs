@@ -29,6 +29,7 @@ mod scenarios;
 mod screen;
 mod shell;
 mod torrent;
+mod veil;
 mod whole;
 
 use clap::Parser;

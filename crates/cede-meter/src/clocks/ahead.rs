@@ -19,6 +19,7 @@
 use crate::clocks::around::Around;
 use crate::clocks::clock::Point;
 use crate::clocks::own::Own;
+use crate::clocks::sieve;
 use crate::packet::length::Length;
 
 /// Packets of up to so much (units of eight octets) may be acknowledgements with addresses of IPv6 and a few options...
@@ -76,7 +77,7 @@ impl Shown {
 
 /// The numbers of the packets that may be stamped ahead of time, where the connection shows that some are: `points` are stamps in ticks, by
 /// when they were seen.
-pub(crate) fn stamped_ahead(points: &[Point], lengths: &[Length], tick_us: f64) -> Vec<usize> {
+fn stamped_ahead(points: &[Point], lengths: &[Length], tick_us: f64) -> Vec<usize> {
     let Some(is_ack) = acknowledges(lengths) else { return Vec::new() };
     let wide_us = TICKS_MIN * tick_us;
     let (mut found, mut shown) = (Vec::new(), Shown::default());
@@ -103,6 +104,13 @@ pub(crate) fn stamped_ahead(points: &[Point], lengths: &[Length], tick_us: f64) 
         follows_data = !is_ack;
     }
     if shown.into_verdict(wide_us) { found } else { Vec::new() }
+}
+
+/// Leaves out of a direction's own readings acknowledgements that may be stamped ahead of time, while readings are in such ticks.
+pub(crate) fn leave_out_ahead(own: &mut Own, tick_us: f64) {
+    let ahead = stamped_ahead(&own.points, &own.lengths, tick_us);
+    sieve::leave_out(&mut own.points, &ahead);
+    sieve::leave_out(&mut own.lengths, &ahead);
 }
 
 /// The stamps of the receiver's acknowledgements that may be ahead of time, each with when the last such one came.

@@ -11,8 +11,9 @@ use crate::packet::key::Side;
 use crate::packet::length::Length;
 use crate::packet::rtt::Rtt;
 use crate::packet::{Marks, Said};
-use crate::store::embryo::{ENTRIES_MAX, Embryo};
+use crate::store::embryo::Embryo;
 use crate::store::flow::TRIP_SPACING_US;
+use crate::store::place::ENTRIES_MAX;
 use crate::store::pool::Pool;
 use crate::store::utp::{Evidence, UtpSide};
 

@@ -1,6 +1,5 @@
 //! A direction's own readings.
 
-use crate::clocks::ahead::stamped_ahead;
 use crate::clocks::around::Around;
 use crate::clocks::clock::Point;
 use crate::clocks::sieve;
@@ -63,13 +62,6 @@ impl Own {
         if wraps_us != 0.0 {
             self.points.iter_mut().for_each(|point| point.x += wraps_us);
         }
-    }
-
-    /// Leaves out acknowledgements that may be stamped ahead of time, while readings are in such ticks.
-    pub(crate) fn leave_out_ahead(&mut self, tick_us: f64) {
-        let ahead = stamped_ahead(&self.points, &self.lengths, tick_us);
-        sieve::leave_out(&mut self.points, &ahead);
-        sieve::leave_out(&mut self.lengths, &ahead);
     }
 
     /// Leaves out packets that others overtook: their times. Lengths that are not those of packets on their way are forgotten: they tell what

@@ -1,7 +1,7 @@
 //! From raw samples of one direction to its readings without wraps, drift, and what packets take by themselves.
 
 use crate::clocks::about::{self, Said};
-use crate::clocks::ahead::Ahead;
+use crate::clocks::ahead::{Ahead, leave_out_ahead};
 use crate::clocks::around::{Around, growth_us_max};
 use crate::clocks::clock::{self, DRIFT_PPM_MIN, DRIFT_US_MIN, Point, RATE_ASSUMED_HZ, Rate, span_s};
 use crate::clocks::doubt::Trips;
@@ -113,7 +113,7 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
     let rate = rate(&own.points, rtt, around).or_lent(lent_hz);
     let Some(hz_from) = rate.hz() else { return Reading { rate: Some(rate), ..Reading::default() } };
     let tick_us = 1e6 / hz_from;
-    own.leave_out_ahead(tick_us);
+    leave_out_ahead(&mut own, tick_us);
     against_arrival(&mut own.points, tick_us);
     let overtaken_t = own.leave_out_overtaken();
     let Own { points: direct, lengths, .. } = own;

@@ -1,5 +1,6 @@
 //! Where a host's directions are read from, and what its flows tell each other when they are asked.
 
+use crate::clocks::ahead::leave_out_ahead;
 use crate::clocks::around::Around;
 use crate::clocks::clock::{DRIFT_SPAN_US_MIN, DRIFT_SPAN_US_SHORT, Rate};
 use crate::clocks::drift::against_arrival;
@@ -115,7 +116,7 @@ impl Source<'_> {
         let (mut own, hz) = self.own(sender)?;
         if sender.protocol() == Protocol::Tcp {
             let tick_us = 1e6 / hz?;
-            own.leave_out_ahead(tick_us);
+            leave_out_ahead(&mut own, tick_us);
             against_arrival(&mut own.points, tick_us);
         }
         own.leave_out_overtaken();

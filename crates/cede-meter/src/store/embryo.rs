@@ -9,10 +9,9 @@ use crate::packet::length::Length;
 use crate::packet::{Marks, Packet, Said, tcp, utp};
 use crate::store::flow::{Flow, Totals};
 use crate::store::hops::HopLimit;
+use crate::store::place::ENTRIES_MAX;
 use crate::store::pool::{NONE, Pool, WORDS};
 
-/// Packets whose words are kept.
-pub(crate) const ENTRIES_MAX: usize = 24;
 const ENTRY_WORDS: usize = 5;
 const ENTRIES_PER_BLOCK: usize = WORDS / ENTRY_WORDS;
 /// Blocks that they take.

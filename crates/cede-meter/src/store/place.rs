@@ -1,4 +1,7 @@
-//! Where flows are.
+//! Where flows are, the short ones and the long ones.
+
+/// Packets that a short flow has at most, of which something is kept.
+pub(crate) const ENTRIES_MAX: usize = 24;
 
 /// Where a flow is; the highest bit tells those that are short.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -13,8 +13,8 @@ pub use table::Table;
 
 use crate::captures::Captures;
 use crate::failure::Failure;
-use crate::meter::Veil;
 use crate::screen;
+use crate::veil::Veil;
 use parquet::errors::ParquetError;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};

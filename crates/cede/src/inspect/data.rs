@@ -3,7 +3,7 @@
 use super::InspectArgs;
 use super::log::{Asides, seconds};
 use super::names::{hex, torrent};
-use crate::meter::{counters, names};
+use crate::meter::counters;
 use cede_inspect::{ConnectionReport, Kind, Report, SideReport};
 use cede_plot::{Cell, Table};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ pub fn document(args: &InspectArgs, report: &Report, asides: &Asides) -> Value {
     let unlisted = &report.unlisted;
     json!({
         "cede": env!("CARGO_PKG_VERSION"),
-        "files": names(&args.files, &args.veil),
+        "files": args.veil.names(&args.files),
         "counters": counters(&report.counters),
         "not_listed": {
             "tcp_connections": unlisted.tcp_connections,

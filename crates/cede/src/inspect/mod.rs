@@ -12,8 +12,9 @@ pub use log::{LOG_COLUMNS, PIECES_COLUMNS};
 
 use crate::captures::Captures;
 use crate::failure::Failure;
-use crate::meter::{self, Veil};
+use crate::meter;
 use crate::screen::{self, Screen};
+use crate::veil::Veil;
 use cede_inspect::{Config, ConnectionReport, Inspector, Report, Speech};
 use cede_units::{Bytes, Duration};
 use clap::{Args, ValueHint};

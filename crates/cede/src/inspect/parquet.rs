@@ -7,7 +7,7 @@ use super::names::torrent;
 use crate::captures::Captures;
 use crate::dataset::{Table, Value, date, name_of_run, unwritten};
 use crate::failure::Failure;
-use crate::meter::Veil;
+use crate::veil::Veil;
 use cede_inspect::{Block, ConnectionReport, Kind, Report, SideReport};
 use cede_meter::Socket;
 use parquet::data_type::ByteArray;

@@ -1,7 +1,7 @@
 //! What the meter found, for other programs.
 
 use super::show::socket;
-use super::{Findings, MeterArgs, Veil};
+use super::{Findings, MeterArgs};
 use crate::failure::Failure;
 use crate::screen;
 pub use cede_meter::json::{counters, host, summary};
@@ -10,9 +10,7 @@ use cede_meter::{QueueSample, Report};
 use cede_units::Duration;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 /// Lines that are printed at once.
 const BATCH_LINES: usize = 4096;
@@ -68,16 +66,11 @@ impl<T> Serialize for Each<'_, T> {
     }
 }
 
-/// What files are called; what of it is no Unicode has no place in JSON, and is shown as a sign for that.
-pub fn names<'a>(files: &'a [PathBuf], veil: &Veil) -> Vec<Cow<'a, str>> {
-    files.iter().map(|path| veil.named(path.to_string_lossy())).collect()
-}
-
 /// All but hosts and flows.
 fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
     let members = json!({
         "cede": env!("CARGO_PKG_VERSION"),
-        "files": names(&args.files, &args.veil),
+        "files": args.veil.names(&args.files),
         "interface": args.live.interface,
         "estimator": estimator(args.estimator()),
         "base_window_s": args.base.map(Duration::as_secs_f64),

@@ -14,20 +14,18 @@ mod parquet;
 mod reading;
 mod show;
 mod source;
-mod spelled;
 mod together;
 mod unpack;
-mod veil;
 
 pub use columns::COLUMNS;
-pub use data::{counters, names};
+pub use data::counters;
 pub use show::{Count, because, in_all, left_out, many};
 pub use source::{each as each_packet, read as read_captures, selection};
-pub use veil::Veil;
 
 use crate::captures::Captures;
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
+use crate::veil::Veil;
 use cede_meter::{
     Base, Config, Estimator, FlowReport, HostReport, Meter, Protocol, QueueSample, Report, Socket, Visitor,
     Wants,
@@ -75,7 +73,7 @@ pub struct MeterArgs {
     #[arg(long, value_name = "KEYFILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     pseudonyms: Option<Option<PathBuf>>,
     #[arg(skip)]
-    veil: veil::Veil,
+    veil: Veil,
     /// List directions of flows instead of hosts
     #[arg(long)]
     flows: bool,

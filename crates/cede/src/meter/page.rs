@@ -1,6 +1,5 @@
 //! What the meter found, as one page that needs nothing but a browser.
 
-use super::data::names;
 use super::show::{brief, over_time, points};
 use super::{Findings, MeterArgs};
 use crate::failure::Failure;
@@ -43,7 +42,7 @@ pub fn page(args: &MeterArgs, findings: &Findings) -> Page {
     let hosts = hosts.table(&brief(args, findings, usize::MAX, LISTED));
     let mut page = Page::new("Whose queue is it?")
         .lead("Queueing delays of remote hosts, found in a capture without sending a packet.")
-        .fact("captures", names(&args.files, &args.veil).join(", "))
+        .fact("captures", args.veil.names(&args.files).join(", "))
         .fact("packets", Cell::number((counters.packets - counters.outside) as f64, 0).display())
         .fact("time", format!("{span_s:.1} s"))
         .fact("counted from", args.counted_from())

@@ -1,6 +1,7 @@
 //! Pseudonyms in place of addresses, wherever they are shown.
 
-use super::spelled;
+mod spelled;
+
 use crate::failure::Failure;
 use crate::screen;
 use cede_meter::{KEY_BYTES, Pseudonyms};
@@ -8,7 +9,7 @@ use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Pseudonyms that are remembered, as finding one takes up to 128 ciphers.
 const REMEMBERED_MAX: usize = 1 << 16;
@@ -40,6 +41,11 @@ impl Veil {
             Some(_) => spelled::replaced(&name, |address| self.shown(address)).into(),
             None => name,
         }
+    }
+
+    /// What files are called; what of it is no Unicode has no place in JSON, and is shown as a sign for that.
+    pub fn names<'a>(&self, files: &'a [PathBuf]) -> Vec<Cow<'a, str>> {
+        files.iter().map(|path| self.named(path.to_string_lossy())).collect()
     }
 
     /// The address as it is shown.
