@@ -37,6 +37,9 @@ fn frames_of_every_kind_yield_the_same_flow() {
         &[0x88, 0x64, 0x11, 0, 0, 9, 0, 99, 0, 0x21],
         ip
     ))));
+    let labels = [0x88, 0x47, 0, 1, 0x20, 64, 0, 2, 0x21, 64];
+    assert!(is_seen(&wrapped(LinkType::ETHERNET, |ip| tagged(&labels, ip))), "MPLS");
+    assert!(is_seen(&wrapped(LinkType::PPP, |ip| [&[0xff, 3, 0, 0x21][..], &ip].concat())));
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| ip)));
     assert!(is_seen(&wrapped(LinkType::LINUX_SLL, |ip| [&[0; 14][..], &[8, 0], &ip].concat())));
     assert!(is_seen(&wrapped(LinkType::LINUX_SLL2, |ip| [&[8, 0][..], &[0; 18], &ip].concat())));
@@ -54,6 +57,13 @@ fn vxlan(port: u16, ip: &[u8]) -> Vec<u8> {
 
 fn gtp(ip: &[u8]) -> Vec<u8> {
     udp(2152, 2152, &[&[0x30, 255, 0, 0, 0, 0, 0, 1][..], ip].concat())
+}
+
+/// With so many words of options.
+fn geneve(words: u8, ether_type: u16, inner: &[u8]) -> Vec<u8> {
+    let [high, low] = ether_type.to_be_bytes();
+    let options = vec![7; usize::from(words) * 4];
+    udp(50_000, 6081, &[&[words, 0, high, low, 0, 0, 42, 0][..], &options, inner].concat())
 }
 
 /// With an extension header of so many words.
@@ -74,6 +84,9 @@ fn tunnels_are_opened_one_level_deep() {
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &gtp(&ip)))));
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &gtp_extended(1, &ip)))));
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &vxlan(8472, &ip)))), "the port that Linux takes");
+    assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(17, &geneve(0, 0x0800, &ip)))));
+    let framed = |ip: Vec<u8>| outer(17, &geneve(3, 0x6558, &ethernet(0x0800, &ip)));
+    assert!(is_seen(&wrapped(LinkType::RAW, framed)), "Ethernet, behind options");
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| outer(4, &ip))), "IPv4 within IPv4");
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| ipv6(4, (1, 2), &ip))), "IPv4 within IPv6, as of DS-Lite");
     let six = wrapped(LinkType::RAW, |ip| outer(41, &ipv6(17, (ip[14], ip[18]), &ip[20..])));
@@ -85,9 +98,25 @@ fn tunnels_are_opened_one_level_deep() {
 }
 
 #[test]
+fn who_has_the_port_of_a_tunnel_is_heard_like_others() {
+    for port in [4789_u16, 8472, 6081, 2152] {
+        let moved = wrapped(LinkType::RAW, |mut ip| {
+            let [high, low] = port.to_be_bytes();
+            ip[20..24].copy_from_slice(&[high, low, high, low]);
+            // Connections whose number is IPv4's in Geneve.
+            let number = if ip[31] == 8 { 0x0800_u16 } else { 0x07ff };
+            ip[30..32].copy_from_slice(&number.to_be_bytes());
+            ip
+        });
+        assert!(is_seen(&moved), "port {port}: {:?}", moved.counters());
+    }
+}
+
+#[test]
 fn what_is_cut_within_a_tunnel_is_told_to_be_cut() {
     type Datagram<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
-    let datagrams: [Datagram<'_>; 3] = [&|ip| vxlan(4789, ip), &gtp, &|ip| gtp_extended(4, ip)];
+    let datagrams: [Datagram<'_>; 4] =
+        [&|ip| vxlan(4789, ip), &gtp, &|ip| gtp_extended(4, ip), &|ip| geneve(2, 0x0800, ip)];
     for (k, datagram) in datagrams.iter().enumerate() {
         let tunnel = |ip: &[u8]| ethernet(0x0800, &outer(17, &datagram(ip)));
         let needed = tunnel(&ipv4(17, A.0, B.0, &[0; 28])).len();

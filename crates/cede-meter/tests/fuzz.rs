@@ -5,7 +5,7 @@ use cede_meter::{Config, Feed, Filter, Meter, Selection};
 use cede_wire::link::LinkType;
 use std::time::Duration;
 
-const LINKS: [u16; 8] = [0, 1, 12, 101, 108, 113, 276, 147];
+const LINKS: [u16; 11] = [0, 1, 9, 12, 50, 51, 101, 108, 113, 276, 147];
 
 /// Octets alone (`&[u8]`) are never more than 64, whatever their greatest length is said to be: too few for several packets.
 fn octets_up_to(most: usize) -> impl ValueGenerator<Output = Vec<u8>> {
@@ -31,6 +31,26 @@ fn arbitrary_frames_are_counted() {
     );
 }
 
+/// A packet as it is or within something, whose own octets are arbitrary, too, but for those that say what it is.
+fn within(fields: &[u8], packet: Vec<u8>) -> (LinkType, Vec<u8>) {
+    let at = |k: usize| fields.get(k).copied().unwrap_or(0);
+    let datagram = |port: u16, header: &[u8]| {
+        let [high, low] = port.to_be_bytes();
+        let len = (8 + header.len() + packet.len()) as u8;
+        let mut outer = vec![0x45, 0, 0, 20 + len, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+        outer.extend([200, 0, high, low, 0, len, 0, 0]);
+        (LinkType::RAW, [&outer, header, &packet].concat())
+    };
+    match at(1) % 8 {
+        0 => (LinkType::ETHERNET, [&[0; 12][..], &[0x88, 0x47, 0, 0, at(2), at(3)], &packet].concat()),
+        1 => (LinkType::PPP, [&[at(2), at(3), 0x00, 0x21][..], &packet].concat()),
+        2 => datagram(6081, &[at(2) & 0x0f, at(3), 8, 0, 0, 0, 1, 0]),
+        3 => datagram(2152, &[0x30 | at(2) & 0x0f, 255, 0, 0, 0, 0, 0, at(3)]),
+        4 => datagram(4789, &[8, 0, 0, 0, at(2), at(3), 0, 0]),
+        _ => (LinkType::RAW, packet),
+    }
+}
+
 #[test]
 fn plausible_frames_with_arbitrary_fields_are_counted() {
     bolero::check!().with_generator(octets_up_to(2_000)).with_test_time(Duration::from_secs(3)).for_each(
@@ -50,7 +70,8 @@ fn plausible_frames_with_arbitrary_fields_are_counted() {
                     frame[40..44].copy_from_slice(&[1, 1, 8, 10]);
                 }
                 time_ns = time_ns.wrapping_add(u64::from(fields[fields.len() - 1]) * 10_000_000);
-                meter.packet(time_ns, LinkType::RAW, &frame, 92);
+                let (link_type, frame) = within(fields, frame);
+                meter.packet(time_ns, link_type, &frame, frame.len() as u32);
             }
             let report = meter.report();
             assert!(report.hosts.iter().all(|host| host.all.time_mean_ms.is_finite()));

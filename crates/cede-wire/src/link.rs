@@ -1,8 +1,10 @@
 //! Link-layer headers in front of IP packets.
 //!
-//! Source: the registry of link types (draft-ietf-opsawg-pcaplinktype), IEEE 802.1Q for VLAN tags, RFC 2516 for PPPoE.
+//! Source: the registry of link types (draft-ietf-opsawg-pcaplinktype), IEEE 802.1Q for VLAN tags, RFC 2516 for PPPoE, RFC 1661 and 1662 for
+//! PPP, RFC 3032 for MPLS.
 //!
-//! **What it leaves out.** Link types other than those named here, and everything on a link that is not IP.
+//! **What it leaves out.** Link types other than those named here, and everything on a link that is not IP: pseudowires over MPLS
+//! (RFC 4448) among it.
 //!
 //! **How it was validated.** One frame of every link type by hand (below), recorded Ethernet frames
 //! (`tests/captures.rs`), arbitrary octets (`tests/fuzz.rs`).
@@ -19,10 +21,16 @@ impl LinkType {
     pub const NULL: Self = Self(0);
     /// Ethernet.
     pub const ETHERNET: Self = Self(1);
+    /// PPP, with or without the address and control octets of its frames as HDLC has them.
+    pub const PPP: Self = Self(9);
     /// An IP packet, by the number that some systems have for it.
     pub const RAW_12: Self = Self(12);
     /// An IP packet, by the number that OpenBSD has for it.
     pub const RAW_14: Self = Self(14);
+    /// PPP in frames as HDLC has them.
+    pub const PPP_HDLC: Self = Self(50);
+    /// PPPoE, from its own header on.
+    pub const PPP_ETHER: Self = Self(51);
     /// An IP packet.
     pub const RAW: Self = Self(101);
     /// OpenBSD loopback: the address family in four octets, big-endian.
@@ -69,6 +77,8 @@ pub fn ip_packet(link_type: LinkType, frame: &[u8]) -> Result<&[u8], StripError>
         LinkType::ETHERNET => behind_ether_type(frame, 12, 14),
         LinkType::RAW | LinkType::RAW_12 | LinkType::RAW_14 | LinkType::IPV4 | LinkType::IPV6 => raw(frame),
         LinkType::NULL | LinkType::LOOP => behind_family(frame),
+        LinkType::PPP | LinkType::PPP_HDLC => behind_ppp(behind_hdlc(frame)),
+        LinkType::PPP_ETHER => behind_pppoe(frame),
         LinkType::LINUX_SLL => behind_ether_type(frame, 14, 16),
         LinkType::LINUX_SLL2 => behind_ether_type(frame, 0, 20),
         other => Err(StripError::UnknownLinkType(other)),
@@ -95,6 +105,7 @@ fn behind_ether_type(frame: &[u8], type_at: usize, header_bytes: usize) -> Resul
     const IPV4: u16 = 0x0800;
     const IPV6: u16 = 0x86dd;
     const PPPOE_SESSION: u16 = 0x8864;
+    const MPLS: [u16; 2] = [0x8847, 0x8848];
     // Customer and service tags of IEEE 802.1Q, and the service tag's number before it was standardised.
     const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
     let mut ether_type = u16_at(frame, type_at).ok_or(StripError::Truncated)?;
@@ -106,18 +117,47 @@ fn behind_ether_type(frame: &[u8], type_at: usize, header_bytes: usize) -> Resul
     match ether_type {
         IPV4 | IPV6 => Ok(rest),
         PPPOE_SESSION => behind_pppoe(rest),
+        labelled if MPLS.contains(&labelled) => behind_labels(rest),
         other => Err(StripError::NotIp(u32::from(other))),
     }
 }
 
-/// RFC 2516, section 4: six octets, then PPP's protocol number.
-fn behind_pppoe(rest: &[u8]) -> Result<&[u8], StripError> {
-    const PPP_IPV4: u16 = 0x0021;
-    const PPP_IPV6: u16 = 0x0057;
-    match u16_at(rest, 6).ok_or(StripError::Truncated)? {
-        PPP_IPV4 | PPP_IPV6 => Ok(&rest[8..]),
-        other => Err(StripError::NotIp(u32::from(other))),
+/// RFC 3032, section 2.1: labels of four octets, the last of which says so. What follows has no number, and is told by its version.
+fn behind_labels(mut rest: &[u8]) -> Result<&[u8], StripError> {
+    loop {
+        let (label, behind) = rest.split_first_chunk::<4>().ok_or(StripError::Truncated)?;
+        rest = behind;
+        if label[2] & 1 != 0 {
+            return raw(rest);
+        }
     }
+}
+
+/// RFC 2516, section 4: six octets, then PPP.
+fn behind_pppoe(rest: &[u8]) -> Result<&[u8], StripError> {
+    behind_ppp(rest.get(6..).ok_or(StripError::Truncated)?)
+}
+
+/// RFC 1662, sections 3.1 and 3.2: an address and a control octet, which both ends may have agreed to leave out.
+const fn behind_hdlc(frame: &[u8]) -> &[u8] {
+    match frame {
+        [0xff, 0x03, rest @ ..] => rest,
+        [0xff] => &[],
+        rest => rest,
+    }
+}
+
+/// RFC 1661, sections 2 and 6.5: the protocol's number, whose first octet may be left out where it is zero: the second one is odd, the first
+/// one even.
+fn behind_ppp(rest: &[u8]) -> Result<&[u8], StripError> {
+    const IPV4: u16 = 0x0021;
+    const IPV6: u16 = 0x0057;
+    let (protocol, rest) = match *rest {
+        [short, ref rest @ ..] if short & 1 != 0 => (short.into(), rest),
+        [high, low, ref rest @ ..] => (u16::from_be_bytes([high, low]), rest),
+        _ => return Err(StripError::Truncated),
+    };
+    if [IPV4, IPV6].contains(&protocol) { Ok(rest) } else { Err(StripError::NotIp(protocol.into())) }
 }
 
 #[cfg(test)]
@@ -139,6 +179,12 @@ mod tests {
             (LinkType::ETHERNET, &[macs, &[0x88, 0xa8, 0, 7, 0x81, 0x00, 0, 8, 0x08, 0x00]]),
             (LinkType::ETHERNET, &[macs, &[0x88, 0x64, 0x11, 0, 0, 9, 0, 6, 0x00, 0x21]]),
             (LinkType::ETHERNET, &[macs, &[0x81, 0x00, 0, 7, 0x88, 0x64, 0x11, 0, 0, 9, 0, 6, 0x00, 0x57]]),
+            (LinkType::ETHERNET, &[macs, &[0x88, 0x47], &[0, 0, 0x10, 64, 0, 0, 0x20, 64, 0, 0, 0x31, 64]]),
+            (LinkType::ETHERNET, &[macs, &[0x81, 0x00, 0, 7, 0x88, 0x48, 0, 0, 0x31, 64]]),
+            (LinkType::PPP, &[&[0xff, 0x03, 0x00, 0x21]]),
+            (LinkType::PPP, &[&[0x00, 0x57]]),
+            (LinkType::PPP_HDLC, &[&[0xff, 0x03, 0x21]]),
+            (LinkType::PPP_ETHER, &[&[0x11, 0, 0, 9, 0, 6, 0x00, 0x21]]),
             (LinkType::RAW, &[]),
             (LinkType::RAW_12, &[]),
             (LinkType::RAW_14, &[]),
@@ -168,6 +214,9 @@ mod tests {
         assert_eq!(ip_packet(LinkType::ETHERNET, &arp), Err(StripError::NotIp(0x0806)));
         assert_eq!(ip_packet(LinkType::RAW, &[0x55]), Err(StripError::NotIp(0x55)));
         assert_eq!(ip_packet(LinkType::NULL, &[7, 0, 0, 0]), Err(StripError::NotIp(7)));
+        let pseudowire = frame(&[&[0; 12], &[0x88, 0x47, 0, 0, 0x31, 64], &[0, 0, 0, 1], &[2; 12], &[8, 0]]);
+        assert_eq!(ip_packet(LinkType::ETHERNET, &pseudowire), Err(StripError::NotIp(0)));
+        assert_eq!(ip_packet(LinkType::PPP, &[0xff, 0x03, 0xc0, 0x21, 1]), Err(StripError::NotIp(0xc021)));
         let usb = LinkType(189);
         assert_eq!(ip_packet(usb, &[]), Err(StripError::UnknownLinkType(usb)));
     }

@@ -1,8 +1,8 @@
 //! From a captured frame to what is looked at: addresses, ports, and a uTP or TCP header.
 //!
 //! Sources: `cede_wire` for link types, IP, UDP; RFC 9293 section 3.1 and RFC 7323 section 3 for TCP; RFC 2784 and 2890
-//! (GRE), RFC 2003, 2473 and 4213 (IP within IP), RFC 7348 (VXLAN), 3GPP TS 29.281 section 5.1 (GTP-U) for tunnels, of which one level is
-//! opened.
+//! (GRE), RFC 2003, 2473 and 4213 (IP within IP), RFC 7348 (VXLAN), RFC 8926 (Geneve), 3GPP TS 29.281 section 5.1 (GTP-U) for tunnels, of
+//! which one level is opened.
 //!
 //! **What it leaves out.** Checksums: a capture at the sender has none yet. Fragments other than the first, which have
 //! no ports; a first fragment is read like a whole packet. Tunnels within tunnels.
@@ -18,10 +18,15 @@ use cede_wire::utp::HEADER_BYTES as HEADER_BYTES_UTP;
 const PROTOCOL_GRE: u8 = 47;
 /// A packet of IPv4, or of IPv6.
 const PROTOCOL_IP: [u8; 2] = [4, 41];
-pub(crate) const PORT_VXLAN: u16 = 4789;
+const PORT_VXLAN: u16 = 4789;
 /// What Linux took before there was another one, and does unless told otherwise.
-pub(crate) const PORT_VXLAN_LINUX: u16 = 8472;
-pub(crate) const PORT_GTP_U: u16 = 2152;
+const PORT_VXLAN_LINUX: u16 = 8472;
+const PORT_GENEVE: u16 = 6081;
+const PORT_GTP_U: u16 = 2152;
+/// Protocols within a tunnel, by EtherType.
+const IPV4: [u8; 2] = [0x08, 0x00];
+const IPV6: [u8; 2] = [0x86, 0xdd];
+const ETHERNET: [u8; 2] = [0x65, 0x58];
 const HEADER_BYTES_TCP: usize = 20;
 
 /// A packet of TCP or UDP.
@@ -281,8 +286,13 @@ fn read_udp<'a>(carried: &Carried<'a>, opens: bool) -> Result<Seen<'a>, Mute> {
 /// What a datagram to a tunnel's port carries; `None` where it only looks like a tunnel, and is a datagram like others.
 #[inline(always)]
 fn tunnelled<'a>(datagram: &ip::Datagram<'a>) -> Option<Result<Seen<'a>, Mute>> {
-    let port = datagram.destination_port;
-    matches!(port, PORT_VXLAN | PORT_VXLAN_LINUX | PORT_GTP_U).then(|| open(datagram)).flatten()
+    is_of_tunnels(datagram.destination_port).then(|| open(datagram)).flatten()
+}
+
+/// Whether a tunnel's packets go to this port of UDP.
+#[inline(always)]
+pub(crate) const fn is_of_tunnels(port: u16) -> bool {
+    matches!(port, PORT_VXLAN | PORT_VXLAN_LINUX | PORT_GENEVE | PORT_GTP_U)
 }
 
 #[inline(never)]
@@ -290,6 +300,7 @@ fn open<'a>(datagram: &ip::Datagram<'a>) -> Option<Result<Seen<'a>, Mute>> {
     let piece = Piece { captured: datagram.payload, len: datagram.payload_len };
     let packet = match datagram.destination_port {
         PORT_GTP_U => behind_gtp(piece)?,
+        PORT_GENEVE => behind_geneve(piece)?,
         _ => behind_link(LinkType::ETHERNET, behind_vxlan(piece)?),
     };
     let verdict = packet.and_then(|packet| read_ip(packet, false));
@@ -305,9 +316,17 @@ fn behind_gre(whole: Piece<'_>) -> Result<Piece<'_>, Mute> {
     let [flags, version, high, low, ..] = *whole.captured else { return Err(Mute::Cut) };
     let words = OPTIONAL.iter().filter(|&&bit| flags & bit != 0).count();
     let carried = || whole.captured.get(4 + 4 * words..).map(|rest| whole.behind(rest)).ok_or(Mute::Cut);
-    match [version & 7, high, low] {
-        [0, 0x08, 0x00] | [0, 0x86, 0xdd] => carried(),
-        [0, 0x65, 0x58] => behind_link(LinkType::ETHERNET, carried()?),
+    if version & 7 != 0 { Err(Mute::Other) } else { of_type([high, low], carried) }
+}
+
+/// What a tunnel carries by its EtherType: an IP packet, or a frame with one in it.
+fn of_type<'a>(
+    ether_type: [u8; 2],
+    carried: impl FnOnce() -> Result<Piece<'a>, Mute>,
+) -> Result<Piece<'a>, Mute> {
+    match ether_type {
+        IPV4 | IPV6 => carried(),
+        ETHERNET => behind_link(LinkType::ETHERNET, carried()?),
         _ => Err(Mute::Other),
     }
 }
@@ -316,6 +335,18 @@ fn behind_gre(whole: Piece<'_>) -> Result<Piece<'_>, Mute> {
 fn behind_vxlan(whole: Piece<'_>) -> Option<Piece<'_>> {
     let payload = whole.captured;
     matches!(payload, [0x08, 0, 0, 0, _, _, _, 0, ..]).then(|| whole.behind(&payload[8..]))
+}
+
+/// RFC 8926, section 3.4: version 0 and words of options; flags, of which all but two are reserved zeros; what it carries; a network's
+/// number, and a zero.
+fn behind_geneve(whole: Piece<'_>) -> Option<Result<Piece<'_>, Mute>> {
+    const FLAGS: u8 = 0xc0;
+    let [version_and_words, flags, high, low, _, _, _, 0, ..] = *whole.captured else { return None };
+    let is_plausible =
+        version_and_words >> 6 == 0 && flags & !FLAGS == 0 && [IPV4, IPV6, ETHERNET].contains(&[high, low]);
+    let header_bytes = 8 + 4 * usize::from(version_and_words & 0x3f);
+    let carried = || whole.captured.get(header_bytes..).map(|rest| whole.behind(rest)).ok_or(Mute::Cut);
+    is_plausible.then(|| of_type([high, low], carried))
 }
 
 /// TS 29.281, section 5.1: version 1, protocol type 1, message type 255, and extension headers if flagged.

@@ -4,7 +4,7 @@
 //!
 //! **How it was validated.** Beside the long way: frames whose octets were altered, cut anywhere (below).
 
-use crate::packet::frame::{self, PORT_GTP_U, PORT_VXLAN, PORT_VXLAN_LINUX};
+use crate::packet::frame;
 use crate::packet::key::{Key, Side};
 use crate::packet::length::Length;
 use crate::packet::{Packet, Said, tcp, utp};
@@ -25,7 +25,7 @@ pub(crate) fn read(frame: &[u8], time_us: u64, bytes: u32) -> Option<(Key, Packe
     let is_tcp = ip.protocol == PROTOCOL_TCP;
     let (said, opens) = match ip.protocol {
         PROTOCOL_TCP => segment(ip.payload, ip.payload_len)?,
-        PROTOCOL_UDP if !matches!(to, PORT_VXLAN | PORT_VXLAN_LINUX | PORT_GTP_U) => datagram(ip.payload)?,
+        PROTOCOL_UDP if !frame::is_of_tunnels(to) => datagram(ip.payload)?,
         _ => return None,
     };
     let (key, side): (Key, Side) = Key::of_v4((ip.source, from), (ip.destination, to), is_tcp);
