@@ -16,8 +16,10 @@ pub(crate) struct Complaint {
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), expect(dead_code))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
-    /// Nobody is there, or no way leads there.
+    /// No way leads there, or nobody is to be reached by it.
     Unreachable,
+    /// The peer's system: nobody has the port.
+    NobodyThere,
     /// This is the largest packet that would have passed, IP header included.
     TooBig { mtu_bytes: u32 },
 }

@@ -13,11 +13,13 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// RFC 792: destination unreachable, and its code "fragmentation needed and DF set".
+/// RFC 792: destination unreachable, and its codes "port unreachable" and "fragmentation needed and DF set".
 const ICMP_UNREACHABLE: u8 = 3;
+const ICMP_PORT: u8 = 3;
 const ICMP_FRAGMENTATION_NEEDED: u8 = 4;
-/// RFC 4443: destination unreachable, packet too big.
+/// RFC 4443: destination unreachable, its code "port unreachable"; packet too big.
 const ICMP6_UNREACHABLE: u8 = 1;
+const ICMP6_PORT: u8 = 4;
 const ICMP6_TOO_BIG: u8 = 2;
 
 /// Sends datagrams of `segment` octets each, the last perhaps shorter, gathered from `parts`.
@@ -111,6 +113,8 @@ fn reason_of(error: &sock_extended_err) -> Option<Reason> {
     match (error.ee_origin, error.ee_type, error.ee_code) {
         (SO_EE_ORIGIN_ICMP, ICMP_UNREACHABLE, ICMP_FRAGMENTATION_NEEDED)
         | (SO_EE_ORIGIN_ICMP6, ICMP6_TOO_BIG, _) => Some(Reason::TooBig { mtu_bytes: error.ee_info }),
+        (SO_EE_ORIGIN_ICMP, ICMP_UNREACHABLE, ICMP_PORT)
+        | (SO_EE_ORIGIN_ICMP6, ICMP6_UNREACHABLE, ICMP6_PORT) => Some(Reason::NobodyThere),
         (SO_EE_ORIGIN_ICMP, ICMP_UNREACHABLE, _) | (SO_EE_ORIGIN_ICMP6, ICMP6_UNREACHABLE, _) => {
             Some(Reason::Unreachable)
         }

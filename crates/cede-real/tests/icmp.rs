@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 
 /// An address where nobody listens, if the system says so to who sends there.
@@ -70,6 +70,31 @@ async fn a_peer_that_goes_away_does_not_end_a_stream_by_icmp_nor_keep_others_fro
         assert_eq!(stream.write(b"still there").await.unwrap(), 11);
     })
     .await;
+}
+
+/// Waits for something to read from a peer whose program goes without a word.
+async fn read_of_who_goes(local: &str) -> io::Result<usize> {
+    let socket = UtpSocket::bind(local).await.unwrap();
+    let there = UdpSocket::bind(local).await.unwrap();
+    let silence = Some(cede_units::Duration::from_millis(500));
+    let mut config = StreamConfig::default();
+    (config.transport.keepalive, config.transport.keepalive_strangers) = (silence, silence);
+    let addr = there.local_addr().unwrap();
+    let (stream, puppet) = tokio::join!(socket.connect_with(addr, &config), Puppet::accept(there));
+    drop(puppet);
+    stream.unwrap().read(&mut [0; 10]).await
+}
+
+#[tokio::test]
+async fn who_only_reads_learns_that_the_other_program_is_gone() {
+    let learns = async |local: &str| {
+        if nobody(local).is_none() {
+            return println!("SKIPPED {local}: this system does not tell that nobody listens there");
+        }
+        let error = in_time(read_of_who_goes(local)).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{local}");
+    };
+    tokio::join!(learns("127.0.0.1:0"), learns("[::1]:0"));
 }
 
 /// "Fragmentation needed" (RFC 792 with RFC 1191) about a datagram between two addresses that began with `quoted`.

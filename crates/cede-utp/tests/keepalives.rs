@@ -7,6 +7,7 @@ use cede_units::{Duration, Instant, Stream};
 use cede_utp::{Config, ConnectionError, Endpoint, Event, Handle, Limits};
 use cede_wire::utp::Packet;
 use common::controller;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 const START: Instant = Instant::from_secs(1);
@@ -163,4 +164,76 @@ fn strangers_get_a_keepalive_on_each_connection() {
         let pause = longest_pause(times, begin, end);
         assert!(pause <= Duration::from_secs(9), "{connection:?}: {pause}");
     }
+}
+
+/// The second endpoint's program is gone, and its system says so of each packet that is not `spared`.
+fn run_beside_nobody(world: &mut World, until: Instant, spared: impl Fn() -> bool) {
+    loop {
+        while let Some((to, transmit)) = world.endpoints[0].poll_transmit(world.now) {
+            let seq = Packet::decode(&transmit.head).unwrap().header.seq;
+            if !spared() {
+                world.endpoints[0].nobody_there(world.now, to, &transmit.head, seq);
+            }
+        }
+        let Some(at) = world.endpoints[0].poll_timeout().filter(|&at| at <= until) else { break };
+        world.now = world.now.max(at);
+        world.endpoints[0].handle_timeout(world.now);
+    }
+    world.now = until;
+}
+
+fn errors(world: &World, handles: &[Handle]) -> Vec<Option<ConnectionError>> {
+    handles.iter().map(|&handle| world.endpoints[0].connection(handle).and_then(|one| one.error())).collect()
+}
+
+#[test]
+fn who_only_reads_learns_that_the_other_program_is_gone() {
+    let config = Config::internet();
+    let mut world = World::new(2, &config);
+    let handles: Vec<Handle> = (0..8).map(|_| world.connect(1, 2, &config)).collect();
+    world.run_until(START + Duration::from_secs(5));
+    let end = world.now + PATIENCE + Duration::from_secs(10);
+    run_beside_nobody(&mut world, end, || false);
+    assert_eq!(errors(&world, &handles), [Some(ConnectionError::Reset); 8]);
+}
+
+#[test]
+fn one_complaint_or_three_end_nothing_nor_do_those_between_which_the_peer_speaks() {
+    let config = Config::internet();
+    let mut world = World::new(2, &config);
+    let handle = world.connect(1, 2, &config);
+    world.run_until(START + Duration::from_secs(5));
+    for _ in 0..4 {
+        let packets = Cell::new(0);
+        let end = world.now + PATIENCE * 2;
+        run_beside_nobody(&mut world, end, || packets.replace(packets.get() + 1) >= 3);
+        assert!(packets.get() > 3 && errors(&world, &[handle]) == [None], "{} packets", packets.get());
+        // The peer's own keepalive.
+        world.endpoints[1].handle_timeout(world.now);
+        world.run_until(world.now + Duration::from_secs(1));
+        assert_eq!(errors(&world, &[handle]), [None]);
+    }
+}
+
+#[test]
+fn a_complaint_of_another_packet_is_of_no_account() {
+    let config = Config::internet();
+    let mut world = World::new(2, &config);
+    let handle = world.connect(1, 2, &config);
+    world.run_until(START + Duration::from_secs(5));
+    let one = &mut world.endpoints[0];
+    let at = one.poll_timeout().unwrap();
+    one.handle_timeout(at);
+    let (_, keepalive) = one.poll_transmit(at).unwrap();
+    let seq = Packet::decode(&keepalive.head).unwrap().header.seq;
+    for wrong in [seq.add(1), seq.sub(1)] {
+        assert!((0..9).all(|_| !one.nobody_there(at, 2, &keepalive.head, wrong)));
+    }
+    assert!(!one.nobody_there(at, 3, &keepalive.head, seq), "another peer");
+    assert!(one.nobody_there(at, 2, &keepalive.head, seq));
+    one.connection_mut(handle).unwrap().write_slice(&[1; 100]).unwrap();
+    let data = one.poll_transmit(at).unwrap().1;
+    let seq = Packet::decode(&data.head).unwrap().header.seq;
+    assert!(!one.nobody_there(at, 2, &data.head, seq), "what is under way has its timeouts");
+    assert!(one.connection(handle).unwrap().error().is_none());
 }

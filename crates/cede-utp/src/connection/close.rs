@@ -4,7 +4,7 @@
 //! meaning of one that answers a FIN. Unlike libutp, which accepts a RESET for its 16-bit id alone, a RESET must
 //! acknowledge something plausible, so that guessing takes more than 65,536 packets.
 //!
-//! **What it leaves out.** ICMP: the endpoint's host tells [`Connection::unreachable`] and
+//! **What it leaves out.** ICMP: the endpoint's host tells [`Connection::unreachable`], [`Connection::nobody_there`] and
 //! [`Connection::packet_too_big`] what concerns a connection.
 //!
 //! **How it was validated.** `tests/checks.rs` (checks 8 and 11), `tests/closing.rs`.

@@ -4,6 +4,7 @@
 //! order, [`acknowledge`] reads what the peer has and [`loss`] infers what it lacks, [`send`] decides what may leave and
 //! [`pacing`] when, [`assemble`] writes it, [`timeout`] acts when time has passed, [`close`] ends.
 
+mod absence;
 mod acknowledge;
 mod assemble;
 mod close;
@@ -198,6 +199,7 @@ impl Connection {
             self.counters.rare().discarded_other += 1;
             return;
         }
+        self.heard_of_peer();
         match (self.state, packet.header.kind) {
             (State::Closed { .. }, _) => self.counters.rare().discarded_other += 1,
             (_, Kind::Reset) => self.on_reset(packet),

@@ -42,6 +42,8 @@ pub(super) struct Peer {
     seq_window_packets: u16,
     /// It has said what it takes.
     has_spoken: bool,
+    /// Complaints since it was heard last that nobody has its port.
+    pub(super) complaints: u8,
     /// The same for all connections of an endpoint to this peer, and other for other peers.
     phase: u32,
 }
@@ -157,7 +159,7 @@ impl Connection {
             return false;
         };
         let silent = now.since(self.sending.last_sent_at.max(self.delays.arrived_at));
-        let speaks = silent >= longest && !patient;
+        let speaks = silent >= longest && !patient || self.doubts_peer();
         if speaks || self.sending.is_ended() || self.timers.earliest_but(Timer::Keepalive) <= now {
             return false;
         }

@@ -277,7 +277,7 @@ impl Connection {
     /// then knows us still when the peer speaks; and a peer that has forgotten us, since all its FINs were lost, says so.
     fn on_keepalive_timeout(&mut self, now: Instant) {
         let Some(due) = self.keepalive_after(self.sending.last_sent_at) else { return };
-        if due > now {
+        if due > now && !self.doubts_peer() {
             return self.timers.set(Timer::Keepalive, due);
         }
         self.timers.set(Timer::Keepalive, self.keepalive_after(now).unwrap_or(Instant::NEVER));

@@ -7,13 +7,14 @@
 //! yet are few: a flood of SYNs pushes out the oldest of those that have not completed their handshake, and what is
 //! kept of each is bounded. While there is no sign of a flood, the application need not wait for the handshake.
 //!
-//! **What it leaves out.** Sockets, addresses (`P` is whatever the host calls its peers by) and ICMP.
+//! **What it leaves out.** Sockets, and addresses (`P` is whatever the host calls its peers by).
 //! **How it was validated.** `tests/endpoint.rs`; checks 7, 11 and 12 of `tests/checks.rs`.
 
 mod books;
 mod budget;
 mod deadlines;
 mod demux;
+mod hearsay;
 mod incoming;
 mod keepalives;
 mod slots;
@@ -30,8 +31,8 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use budget::Budget;
 use cede_cc::{Controller, Path};
-use cede_units::{Instant, Seq16, Stream};
-use cede_wire::utp::{HEADER_BYTES, Header, Kind, Packet, VERSION};
+use cede_units::{Instant, Stream};
+use cede_wire::utp::{Header, Kind, Packet};
 use cede_wire::{Payload, Transmit};
 use core::hash::Hash;
 use deadlines::Deadlines;
@@ -260,27 +261,6 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
         }
     }
 
-    /// The host learnt (ICMP) that a packet to `peer`, which began with `head`, was not delivered.
-    pub fn unreachable(&mut self, peer: P, head: &[u8]) {
-        if let Some(index) = self.find_sender(peer, head) {
-            self.with_connection(index, Connection::unreachable);
-        }
-    }
-
-    /// Is a packet to `peer` under way that began with `head` and has this number? For hosts that doubt what they learn.
-    pub fn is_under_way(&mut self, peer: P, head: &[u8], seq: Seq16) -> bool {
-        let index = self.find_sender(peer, head);
-        index.and_then(|index| self.slots.at_mut(index)).is_some_and(|slot| slot.connection.is_under_way(seq))
-    }
-
-    /// The host learnt that a packet to `peer`, which began with `head`, was too large; `fits_bytes` of UDP payload
-    /// would have passed, where that is known.
-    pub fn packet_too_big(&mut self, now: Instant, peer: P, head: &[u8], fits_bytes: Option<u32>) {
-        if let Some(index) = self.find_sender(peer, head) {
-            self.with_connection(index, |connection| connection.packet_too_big(now, fits_bytes));
-        }
-    }
-
     /// Takes the next packet to send, and whom it is for; `None` where nothing may leave now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(P, Transmit)> {
         if let Some(reset) = self.strays.pop() {
@@ -399,16 +379,6 @@ impl<P: Copy + Ord + Hash> Endpoint<P> {
             let index = self.look_up(peer, receive_id)?;
             (self.slots.at_mut(index)?.connection.send_id() == id).then_some(index)
         })
-    }
-
-    /// The connection that sent a packet which began with `head`. Extensions may be cut off: they are not looked at.
-    fn find_sender(&mut self, peer: P, head: &[u8]) -> Option<u32> {
-        let [version_and_kind, _, high, low, ..] = *head.first_chunk::<HEADER_BYTES>()?;
-        let id = u16::from_be_bytes([high, low]);
-        if version_and_kind == (Kind::Syn as u8) << 4 | VERSION {
-            return self.look_up(peer, id);
-        }
-        self.find_by_send_id(peer, id)
     }
 
     fn pass_on(
