@@ -89,7 +89,7 @@
 //! | connect | `Failed(Refused)`: `ConnectionRefused` | a RESET or ICMP came back, or no way leads there | |
 //! | connect | `Failed(TimedOut)`: `TimedOut` | three SYNs in 21 s had no answer | a firewall, or nobody there |
 //! | connect | [`ConnectError::SocketClosed`](crate::ConnectError::SocketClosed) | the socket's runtime is gone | keep the runtime |
-//! | read, write | `ConnectionReset` | the peer aborted, or has forgotten the connection (restarted) | connect again |
+//! | read, write | `ConnectionReset` | the peer aborted, has forgotten the connection (restarted), or its program is gone (ICMP, to who only reads) | connect again |
 //! | read, write | `TimedOut` | several timeouts in a row without answer | connect again |
 //! | read, write | `ConnectionAborted` | this side called [`abort`](crate::UtpStream::abort) | |
 //! | read | `UnexpectedEof` | the peer had everything, and went silent without ending its own stream | what was sent has arrived |
