@@ -3,10 +3,11 @@
 use crate::depart::Departing;
 use crate::origin::{Family, Origin};
 use crate::request::get;
+use flate2::read::MultiGzDecoder;
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 use ureq::config::IpFamily;
-use ureq::http::{StatusCode, Uri, header};
+use ureq::http::{HeaderMap, StatusCode, Uri, header};
 
 /// Who does not answer within that is passed over.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -118,7 +119,9 @@ fn follow(agent: &ureq::Agent, mut url: String, limit: u64) -> Result<Fetched, S
         let status = response.status();
         let place = response.headers().get(header::LOCATION).filter(|_| status.is_redirection());
         let Some(place) = place else {
-            let octets = read(response.body_mut().with_config().limit(limit).reader(), limit)?;
+            let is_packed = is_packed_still(response.headers());
+            let body = response.body_mut().with_config().limit(limit).reader();
+            let octets = if is_packed { read(MultiGzDecoder::new(body), limit)? } else { read(body, limit)? };
             return Ok(Fetched { status, onward: None, octets });
         };
         let onward = onward(&url, &String::from_utf8_lossy(place.as_bytes()));
@@ -129,6 +132,14 @@ fn follow(agent: &ureq::Agent, mut url: String, limit: u64) -> Result<Fetched, S
         url = onward;
     }
     unreachable!("the last hop returns")
+}
+
+/// Whether the octets of an answer are packed after the library has read them: it knows one of the ways in which gzip is spelt (RFC 9110,
+/// section 8.4.1).
+fn is_packed_still(headers: &HeaderMap) -> bool {
+    let coding = headers.get(header::CONTENT_ENCODING).map_or(&b""[..], |coding| coding.as_bytes());
+    let is = |name: &[u8]| coding.eq_ignore_ascii_case(name);
+    coding != b"gzip" && (is(b"gzip") || is(b"x-gzip"))
 }
 
 /// Why there is no answer, for people: what the library says is for those who know it.
