@@ -5,12 +5,16 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 /// What makes the second signal end the process.
 static AT_ONCE: Mutex<Vec<SigId>> = Mutex::new(Vec::new());
 
 const EXIT_CODE: i32 = 130;
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// An orderly end takes no longer, where everything is as it should be.
+const TOGETHER: Duration = Duration::from_secs(2);
 #[cfg(unix)]
 const HANG_UP: Option<i32> = Some(signal_hook::consts::SIGHUP);
 #[cfg(not(unix))]
@@ -47,8 +51,22 @@ pub fn insist_on_order() {
     }
 }
 
+/// From now on signals that come within a little of the first ask for the same as that: whoever is asked by several at a time, as where a
+/// terminal is closed and its shell says so as well, ends in order. Later ones end the process at once, whatever it waits for.
+pub fn bear_with_several() {
+    let wait = || {
+        while !is_asked() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        std::thread::sleep(TOGETHER);
+        insist_no_more();
+    };
+    if std::thread::Builder::new().name("signals".to_owned()).spawn(wait).is_ok() {
+        insist_on_order();
+    }
+}
+
 /// What would outlive the process is put away: after the first signal the next one ends it at once again.
-#[cfg(target_os = "linux")]
 pub fn insist_no_more() {
     let mut at_once = AT_ONCE.lock().unwrap_or_else(PoisonError::into_inner);
     at_once.extend(

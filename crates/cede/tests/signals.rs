@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::net::TcpListener;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
@@ -59,4 +60,43 @@ fn who_is_to_outlive_its_terminal_does() {
     assert!(!tracker.has_ended());
     tracker.interrupt();
     tracker.end().exits(130);
+}
+
+/// Where a terminal is closed the system says so, and its shell as well.
+#[test]
+fn several_signals_together_end_it_in_order() {
+    let place = Folder::new("signals-together");
+    place.write("film", [7; 100]);
+    place.cede(&["torrent", "make", "film"]).exits(0);
+    // What is told to a tracker that does not answer keeps whoever leaves for a while.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tracker = format!("http://{}/announce", silent.local_addr().unwrap());
+    let quiet = ["--no-dht", "--no-lsd", "--no-port-mapping", "-p", "0", "-B", "127.0.0.1", "--json"];
+    let seed = [&["torrent", "seed", "film.torrent", "-t", &tracker][..], &quiet].concat();
+    let mut seed = place.start(&seed);
+    seed.prints("begin");
+    let _connection = silent.accept().unwrap();
+    seed.interrupt();
+    seed.signal("-TERM");
+    let end = seed.end().exits(130).event("end");
+    assert_eq!(end["complete"], true);
+}
+
+/// A pipe that nobody writes to is waited for; whoever asks for the end again, and not at the same time, gets it.
+#[test]
+#[cfg(unix)]
+fn who_does_not_end_in_order_ends_when_asked_again() {
+    let place = Folder::new("signals-again");
+    if !Command::new("mkfifo").arg(place.path("pipe")).status().is_ok_and(|status| status.success()) {
+        println!("SKIPPED: no pipe can be made");
+        return;
+    }
+    let what = ["none.torrent", "pipe", "--no-port-mapping", "-p", "0", "-B", "127.0.0.1"];
+    let mut get = place.start(&[&["torrent", "get"][..], &what].concat());
+    get.says("cannot read none.torrent");
+    while !get.has_ended() {
+        get.interrupt();
+        sleep(Duration::from_millis(300));
+    }
+    get.end().exits(130);
 }

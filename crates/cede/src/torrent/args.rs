@@ -331,7 +331,7 @@ Examples:
 An interrupted download goes on where it ended when the same command is given again: what is there
 is checked by its hashes. Nothing is written outside of the folder. The numbers of files are those
 of `cede torrent show`. Ctrl-C, SIGTERM or a closed terminal (SIGHUP) ends it in order (exit code
-130) and keeps what has come, also where everything has; a second one ends it at once.";
+130) and keeps what has come, also where everything has; one more, 2 s later, ends it at once.";
 
 /// `cede torrent get`.
 #[derive(Args, Clone, Debug)]
@@ -365,7 +365,7 @@ Examples:
   cede torrent seed photos.torrent --super-seed         the first seed: little is sent twice
 
 The content is checked first; pieces that are missing or different are not given. Ctrl-C, SIGTERM or
-a closed terminal (SIGHUP) ends it in order (exit code 130), a second one at once.";
+a closed terminal (SIGHUP) ends it in order (exit code 130); one more, 2 s later, ends it at once.";
 
 /// `cede torrent seed`.
 #[derive(Args, Clone, Debug)]

@@ -8,7 +8,7 @@ use super::place::{Place, check_folder, make_folder};
 use super::{source, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;
-use crate::screen;
+use crate::{interrupt, screen};
 use cede_torrent::storage::Allocation;
 use std::rc::Rc;
 use tokio::task::JoinSet;
@@ -55,6 +55,8 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
 
 /// All torrents, each to its end.
 async fn run(args: &SwarmArgs, whats: &[String], verb: Verb) -> Result<(), Failure> {
+    // Programs are told of each end, and trackers of each departure.
+    interrupt::bear_with_several();
     let in_vain =
         |failure: &Failure| whats.iter().for_each(|what| job::tell_of_nothing(args.json, what, failure));
     let hub = Hub::begin(args, whats.len()).await.inspect_err(in_vain)?;
