@@ -8,6 +8,8 @@ mod line;
 mod metrics;
 mod picture;
 mod privileges;
+#[cfg(test)]
+mod said;
 mod tap;
 mod ui;
 
@@ -22,7 +24,7 @@ use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tap::Tap;
+use tap::{Heard, Tap};
 
 /// While keys may be pressed the ring is left as often as that.
 const KEYS_EVERY: Duration = Duration::from_millis(50);
@@ -63,7 +65,7 @@ pub fn run(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
         ));
     }
     // Who asks before the first picture is made learns that there is a meter.
-    sinks.publish(&session.picture(&tap));
+    sinks.publish(&session.picture(&tap.heard()));
     let watched = session.watch(&mut tap, &mut sinks);
     drop(sinks.screen.take());
     // What there is is shown, however it ended.
@@ -124,7 +126,7 @@ impl<'a> Session<'a> {
             }
             if Instant::now() >= due {
                 let began = Instant::now();
-                let picture = self.picture(tap);
+                let picture = self.picture(&tap.heard());
                 sinks.show(picture)?;
                 if sinks.is_unheard() {
                     break;
@@ -138,11 +140,11 @@ impl<'a> Session<'a> {
     }
 
     /// What is to be seen now; what is older than the window is forgotten.
-    fn picture(&mut self, tap: &Tap) -> Picture {
+    fn picture(&mut self, heard: &Heard) -> Picture {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64);
         self.meter.forget_before(now_us.saturating_sub(duration(self.args.live.window).as_micros() as u64));
         let recent = Recent {
-            new_us: (std::mem::replace(&mut self.shown_us, tap.last_us()), tap.last_us()),
+            new_us: (std::mem::replace(&mut self.shown_us, heard.last_us), heard.last_us),
             estimator: self.args.estimator(),
             tallies: &mut self.tallies,
             by_host: HashMap::new(),
@@ -163,8 +165,8 @@ impl<'a> Session<'a> {
             packets_per_s: (counters.packets - packets) as f64 / seconds,
             bits_per_s: (counters.bytes - bytes) as f64 * 8.0 / seconds,
             counters,
-            lost: tap.losses(),
-            is_up: tap.is_up(),
+            lost: heard.lost,
+            is_up: heard.is_up,
             spacing: self.spacing,
             tallies: self.tallies,
             running_s: self.began.elapsed().as_secs_f64(),
@@ -204,11 +206,11 @@ impl<'a> Session<'a> {
 impl<'a> Sinks<'a> {
     fn open(args: &'a MeterArgs, interface: &str, listener: Option<TcpListener>) -> Result<Self, Failure> {
         let serve = |listener: TcpListener| -> Result<(http::Shared, Labels), Failure> {
-            let address =
-                listener.local_addr().map_or_else(|_| String::new(), |at: SocketAddr| at.to_string());
+            let at = listener.local_addr().ok();
             let text = http::Shared::default();
             http::serve(listener, text.clone())?;
-            screen::mention(&format!("metrics at http://{address}/metrics\n"));
+            let at = at.map(|at| served_at(args, at)).unwrap_or_default();
+            screen::mention(&format!("metrics at {at}/metrics\n"));
             Ok((text, Labels::new(args.live.metrics_hosts)))
         };
         let metrics = listener.map(serve);
@@ -263,6 +265,15 @@ impl<'a> Sinks<'a> {
                 false
             }
         }
+    }
+}
+
+/// Where metrics are. Under pseudonyms that of this machine, which may be seen itself, is not told beside what it is seen under.
+fn served_at(args: &MeterArgs, at: SocketAddr) -> String {
+    if args.veil.pseudonyms().is_some() {
+        format!("port {} of the address asked for: ", at.port())
+    } else {
+        format!("http://{at}")
     }
 }
 

@@ -48,6 +48,17 @@ pub struct Tap {
     last_us: u64,
 }
 
+/// What an interface told beside packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// When the last packet came, in microseconds since 1970; zero before the first.
+    pub last_us: u64,
+    /// What the kernel counted since the ring was opened: packets that found no room in it.
+    pub lost: u64,
+    /// Whether the interface is up. What one is not shows nothing.
+    pub is_up: bool,
+}
+
 /// The interface by its number, which survives another name: whether it is still there. The ring of one that is gone looks like
 /// that of one that is silent.
 struct Presence {
@@ -132,19 +143,10 @@ impl Tap {
         self.presence.check()
     }
 
-    /// Whether the interface is up. What one is not shows nothing.
-    pub const fn is_up(&self) -> bool {
-        self.is_up
-    }
-
-    /// When the last packet came, in microseconds since 1970; zero before the first.
-    pub const fn last_us(&self) -> u64 {
-        self.last_us
-    }
-
-    /// What the kernel counted since the ring was opened: packets that found no room in it among them.
-    pub fn losses(&self) -> u64 {
-        self.capture.cumulative_stats().map_or(0, |CaptureStats { drops, .. }| u64::from(drops))
+    /// What there is to say beside packets.
+    pub fn heard(&self) -> Heard {
+        let lost = self.capture.cumulative_stats().map_or(0, |CaptureStats { drops, .. }| u64::from(drops));
+        Heard { last_us: self.last_us, lost, is_up: self.is_up }
     }
 }
 

@@ -124,7 +124,8 @@ impl View {
         Self { title, ..Self::default() }
     }
 
-    fn press(&mut self, key: KeyEvent) -> Wish {
+    /// Does what a key asks for.
+    pub fn press(&mut self, key: KeyEvent) -> Wish {
         match key.code {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Wish::Quit,
             KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
