@@ -177,7 +177,8 @@ pub struct FlowReport {
     pub packets: u32,
     /// Octets of them on the wire.
     pub bytes: u64,
-    /// The first and the last sample, in microseconds since the capture's epoch.
+    /// When the flow's first packet of either direction was seen, and the last one of this direction, in microseconds since the
+    /// capture's epoch.
     pub span_us: (u64, u64),
     /// By the direct estimate.
     pub direct: Option<Summary>,
