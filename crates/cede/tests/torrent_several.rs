@@ -132,14 +132,15 @@ fn a_torrent_that_fails_leaves_the_others_alone() {
     place.all_came("beside others that failed");
     let said = &done.err;
     for (what, why) in [
-        ("broken.torrent", "broken.torrent: "),
-        ("one.torrent", "the same torrent as another one"),
-        ("clash.torrent", "one belongs to another one of these"),
-        ("away.torrent", "cannot read away.torrent"),
+        ("broken.torrent", ": the torrent has no usable "),
+        ("one.torrent", ": the same torrent as another one"),
+        ("clash.torrent", ": one belongs to another one of these"),
+        ("away.torrent", "cannot read away.torrent: "),
     ] {
-        let is_told =
-            said.lines().any(|line| line.starts_with(&format!("error: {what}: ")) && line.contains(why));
-        assert!(is_told, "{what}, {why}: {said}");
+        let mut lines = said.lines().filter(|line| line.contains(what));
+        let line = lines.next().unwrap_or_else(|| panic!("{what}: {said}"));
+        assert!(line.starts_with("error: ") && line.contains(why), "{what}, {why}: {said}");
+        assert!(line.matches(what).count() == 1 && lines.next().is_none(), "{what} is named once: {said}");
     }
     assert!(said.contains("error: 4 of 7 torrents failed"), "{said}");
     let done = place.start(&format!("get one.torrent two.torrent --files 0 {QUIET}")).end().exits(2);

@@ -94,9 +94,17 @@ async fn carry_out(hub: Rc<Hub>, (row, what): (usize, String), verb: Rc<Verb>) -
         let is_asked = matches!(outcome, Err(Failure::Interrupted(_)));
         let head = if is_asked { "" } else { "error: " };
         hub.board(Board::clear);
-        screen::complain(&format!("{head}{}: {text}", screen::printable(&what)));
+        screen::complain(&format!("{head}{}", told_of(&what, text)));
     }
     outcome
+}
+
+/// What is said of one of several, which is named once.
+fn told_of(what: &str, text: &str) -> String {
+    let named = format!("{}: ", screen::printable(what));
+    let behind = ["", "cannot read ", "cannot fetch "].iter().filter_map(|head| text.strip_prefix(head));
+    let is_named = behind.into_iter().any(|rest| rest.starts_with(&named));
+    if is_named { text.to_owned() } else { named + text }
 }
 
 /// What is said of several, after each was said for itself.
