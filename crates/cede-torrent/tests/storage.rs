@@ -389,6 +389,39 @@ fn a_name_that_is_made_to_meet_a_shortened_one_is_refused() {
     assert!(error.to_string().contains("two files"), "{error}");
 }
 
+/// Two names of one file stand in for a file system that does not look at the case of letters.
+#[test]
+#[cfg(unix)]
+fn names_that_lead_to_one_file_are_refused_and_others_that_are_alike_are_not() {
+    let file = |name: &str, length, offset| File {
+        path: vec!["t".to_owned(), name.to_owned()],
+        length,
+        offset,
+        is_padding: false,
+        is_executable: false,
+    };
+    let files = vec![file("README", 9, 0), file("other", 5, 9), file("readme", 7, 14)];
+    let pieces = sha1(&octets(21, 0)).to_vec();
+    let writer = Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
+    let info = Info::parse(&writer.info().encode()).unwrap();
+    let scratch = Scratch::new();
+    let at = |name: &str| scratch.0.join("t").join(name);
+    let prepare =
+        |wanted: &[bool]| Storage::new(&scratch.0, &info, wanted).unwrap().prepare(Allocation::Sparse);
+    prepare(&[]).unwrap();
+    assert!(!at("readme").exists(), "nothing is made that need not be");
+    fs::hard_link(at("README"), at("readme")).unwrap();
+    let error = prepare(&[]).unwrap_err().to_string();
+    assert!(
+        error.contains("t/readme: in this folder it is the same file as ") && error.contains("t/README;"),
+        "{error}"
+    );
+    prepare(&[true, true, false]).unwrap();
+    fs::remove_file(at("readme")).unwrap();
+    fs::write(at("readme"), "x").unwrap();
+    prepare(&[]).unwrap();
+}
+
 #[test]
 fn a_longer_file_of_the_same_name_is_not_touched() {
     let (info, content) = plain();

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::ops::Deref;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -439,6 +440,49 @@ fn content_that_is_there_is_complete_and_what_cannot_begin_ends() {
     let (content, _seed, peer) = place.seeded(100_000, "");
     place.cede(&format!("get film.torrent -o fresh --peer {peer} {QUIET}")).exits(0);
     assert_eq!(place.read("fresh/film"), content);
+}
+
+/// Another user, where there is one to become, as whoever may write anywhere is not held up by permissions.
+#[test]
+#[cfg(unix)]
+fn what_may_not_be_written_to_is_complete_where_all_of_it_is_there() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new("forbidden");
+    let content = place.write_pattern("film", 100_000);
+    place.cede("make film -l 16KiB").exits(0);
+    place.write("out/film", &content);
+    fs::set_permissions(place.path("out"), fs::Permissions::from_mode(0o555)).unwrap();
+    let words = format!("torrent get film.torrent -o out --json --no-port-mapping {QUIET}");
+    let as_another = ["--reuid=65534", "--regid=65534", "--clear-groups", env!("CARGO_BIN_EXE_cede")];
+    let begin = |words: &str| {
+        if fs::write(place.path("out/probe"), "").is_err() {
+            return Some(Running::begin(&mut place.command(words.split_whitespace())));
+        }
+        fs::remove_file(place.path("out/probe")).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(as_another).args(words.split_whitespace()).current_dir(place.path(""));
+        let asked = Command::new("setpriv").args(as_another).arg("--version").stdout(Stdio::null()).status();
+        asked.is_ok_and(|status| status.success()).then(|| Running::begin(&mut command))
+    };
+    let Some(get) = begin(&words) else {
+        println!("SKIPPED: this user may write to read-only folders, and cannot become another");
+        return;
+    };
+    let told = get.end().exits(0);
+    assert_eq!(
+        (&told.event("complete")["bytes"], &told.event("end")["complete"]),
+        (&100_000.into(), &true.into())
+    );
+    let mut seed = begin(&format!("{words} --seed")).unwrap();
+    let port = seed.hears("TCP and UDP port ").unwrap().rsplit(' ').next().unwrap().to_owned();
+    place.cede(&format!("get film.torrent -o fetched --peer 127.0.0.1:{port} {QUIET}")).exits(0);
+    assert_eq!(place.read("fetched/film"), content);
+    seed.interrupt();
+    seed.end().exits(130);
+    let wrong = [&content[..99_999], b"?"].concat();
+    fs::write(place.path("out/film"), wrong).unwrap();
+    let told = begin(&words).unwrap().end().exits(3);
+    assert!(told.event("end")["error"].as_str().unwrap().contains("Permission denied"), "{}", told.text());
 }
 
 /// What begins with nothing at all, and what nobody is to be asked for.

@@ -21,6 +21,12 @@ impl StorageError {
         matches!(self.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
+    /// Is nothing to be written there?
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self.error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+    }
+
     /// Does the file end before what was to be read of it?
     #[must_use]
     pub fn is_cut_short(&self) -> bool {

@@ -24,7 +24,7 @@ pub use layout::{Layout, Slice};
 pub use notes::{Notes, Stamp};
 
 use cede_bt::metainfo::Info;
-use files::{Folder, Near};
+use files::{Access, Folder, Near};
 use opened::Opened;
 use std::io;
 use std::ops::Range;
@@ -136,6 +136,16 @@ impl Storage {
         kept.fold(self.folder.path().to_path_buf(), |path, part| path.join(&*part))
     }
 
+    /// Whether all wanted files are there, as long as they are to be.
+    #[must_use]
+    pub fn has_all_files(&self) -> bool {
+        let files = self.layout.files().iter().enumerate();
+        files.filter(|(at, file)| self.is_wanted(*at) && !file.is_padding).all(|(at, file)| {
+            let found = self.path_of(at).symlink_metadata();
+            found.is_ok_and(|found| found.is_file() && found.len() == file.length)
+        })
+    }
+
     /// Whether a file is kept under a shorter name than the torrent has for it.
     #[must_use]
     pub fn is_shortened(&self, file: usize) -> bool {
@@ -154,9 +164,11 @@ impl Storage {
     /// What is at a file's place cannot be it: it is longer, or behind a link. A file cannot be made, or there is no room. Files that were not there before are removed again; folders stay.
     pub fn prepare(&self, allocation: Allocation) -> Result<(), StorageError> {
         self.lock().is_written = true;
-        self.look_at_what_is_there()?;
         let mut made = Vec::new();
-        let prepared = self.make(allocation, &mut made);
+        let prepared = self
+            .tell_apart(&mut made)
+            .and_then(|()| self.look_at_what_is_there())
+            .and_then(|()| self.make(allocation, &mut made));
         if prepared.is_err() {
             for index in made {
                 self.lock().forget(index);
@@ -181,6 +193,32 @@ impl Storage {
             (error.kind() != io::ErrorKind::NotFound).then(|| self.failed(index, "open", error))
         };
         (0..self.layout.files().len()).filter(due).filter_map(look).take(most).collect()
+    }
+
+    /// Refuses files that are one to the file system, and would be written over each other. Where names are alike, that is seen once one
+    /// of them is there.
+    fn tell_apart(&self, made: &mut Vec<usize>) -> Result<(), StorageError> {
+        for (index, other) in names::alike(self.layout.files(), |index| self.is_wanted(index)) {
+            let find = |file: usize| {
+                self.folder.file(&names::kept_path(&self.layout.files()[file].path), Access::Read)
+            };
+            if find(index).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                made.push(index);
+                self.open_file(index, true, &mut Near::default())
+                    .map_err(|error| self.failed(index, "make", error))?;
+            }
+            // What is wrong with either is told by who uses it.
+            if let (Ok((one, _)), Ok((two, _))) = (find(index), find(other))
+                && files::is_same(&one, &two)
+            {
+                let text = format!(
+                    "in this folder it is the same file as {}; take another folder, or one of both by --files",
+                    self.path_of(index).display()
+                );
+                return Err(self.failed(other, "make", io::Error::new(io::ErrorKind::InvalidInput, text)));
+            }
+        }
+        Ok(())
     }
 
     /// Makes files, and says which were not there before.

@@ -27,6 +27,20 @@ pub fn kept_path(path: &[String]) -> Vec<String> {
     path.iter().map(|name| kept(name).into_owned()).collect()
 }
 
+/// Files of which some file systems take one for the other, as they look at neither the case of letters nor at dots and spaces at a name's
+/// end: the first of those that are alike, and another one.
+pub fn alike(files: &[File], is_due: impl Fn(usize) -> bool) -> Vec<(usize, usize)> {
+    let key = |at: usize| -> Vec<String> {
+        let names = files[at].path.iter().map(|name| kept(name).trim_end_matches(['.', ' ']).to_lowercase());
+        names.collect()
+    };
+    let due = (0..files.len()).filter(|at| !files[*at].is_padding && is_due(*at));
+    let mut by_key: Vec<(Vec<String>, usize)> = due.map(|at| (key(at), at)).collect();
+    by_key.sort_unstable();
+    let groups = by_key.chunk_by(|a, b| a.0 == b.0);
+    groups.flat_map(|group| group[1..].iter().map(|other| (group[0].1, other.1))).collect()
+}
+
 /// Two files that would be kept at one place: somebody has made a name for that.
 pub fn clash(files: &[File]) -> Option<Vec<String>> {
     if files.iter().flat_map(|file| &file.path).all(|name| name.len() <= MAX_BYTES) {
@@ -36,4 +50,24 @@ pub fn clash(files: &[File]) -> Option<Vec<String>> {
     let mut paths: Vec<_> = real.map(|file| kept_path(&file.path)).collect();
     paths.sort_unstable();
     paths.windows(2).find(|pair| pair[1].starts_with(&pair[0])).map(|pair| pair[0].clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_differ_in_little_are_alike_as_whole_paths() {
+        let file = |path: &str| File {
+            path: path.split('/').map(str::to_owned).collect(),
+            length: 1,
+            offset: 0,
+            is_padding: path == "pad",
+            is_executable: false,
+        };
+        let paths = ["t/README", "t/b", "u/readme", "T/Readme. ", "pad", "PAD", "t/ÄB", "t/äb", "t/readme"];
+        let files: Vec<File> = paths.into_iter().map(file).collect();
+        assert_eq!(alike(&files, |_| true), [(0, 3), (0, 8), (6, 7)]);
+        assert_eq!(alike(&files, |at| at != 0 && at != 7), [(3, 8)]);
+    }
 }

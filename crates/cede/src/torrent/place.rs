@@ -55,15 +55,24 @@ impl Place {
         let storage = Storage::new(&self.folder, info, &self.wanted).map_err(|error| unstored(&error))?;
         let storage = Arc::new(storage);
         let prepared = self.allocation.map(|allocation| prepare(info, &self.folder, (&storage, allocation)));
-        let notes = prepared.transpose()?;
+        let (notes, forbidden) = match prepared.transpose() {
+            Ok(notes) => (notes, None),
+            // Where all of it is there, nothing need be written.
+            Err(error) if error.is_forbidden() && storage.has_all_files() => (None, Some(error)),
+            Err(error) => return Err(unstored(&error)),
+        };
         let skip = notes
             .as_ref()
             .map(|notes| notes.missing(storage.layout(), &stamps(&storage)))
             .unwrap_or_default();
         let _turn = hub.turns.acquire().await;
         let shown = |part| hub.board(|board| board.checking(row, part));
-        let whole = find(info, &storage, (skip, self.allocation.is_some()), shown).await?;
-        Ok(Content { storage, notes, whole })
+        let whole = find(info, &storage, (skip, notes.is_some()), shown).await?;
+        let is_missing = storage.wanted_pieces().iter().zip(&whole).any(|(wanted, whole)| *wanted && !whole);
+        match forbidden.filter(|_| is_missing) {
+            Some(error) => Err(unstored(&error)),
+            None => Ok(Content { storage, notes, whole }),
+        }
     }
 }
 
@@ -102,12 +111,12 @@ fn prepare(
     info: &Info,
     folder: &Path,
     (storage, allocation): (&Storage, Allocation),
-) -> Result<Notes, Failure> {
-    let notes = Notes::open(folder, &info.info_hash()).map_err(|error| unstored(&error))?;
+) -> Result<Notes, StorageError> {
+    let notes = Notes::open(folder, &info.info_hash())?;
     if let Err(error) = storage.prepare(allocation) {
         // Notes of an earlier run are kept: what is in the way may be moved.
         notes.discard_if_empty();
-        return Err(unstored(&error));
+        return Err(error);
     }
     Ok(notes)
 }
