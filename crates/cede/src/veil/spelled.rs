@@ -15,7 +15,7 @@ const OF_V6: [char; 3] = [':', '-', '_'];
 /// A name with every address that it spells replaced.
 pub fn replaced(name: &str, shown: impl Fn(IpAddr) -> IpAddr) -> String {
     let (mut out, mut rest) = (String::new(), name);
-    while let Some((len, numbers)) = first(rest, |rest, before| with_points(rest, before)) {
+    while let Some((len, numbers)) = first(rest, with_points) {
         out += &replaced_in(&rest[..len.start], &shown);
         out += &written(&numbers, '.', &shown);
         rest = &rest[len.end..];
