@@ -89,12 +89,14 @@ impl Magnet {
         let (name, tail) = key.split_once('.').unwrap_or((&key, ""));
         // The source of a web page writes `&amp;` for what is between two keys.
         let name = name.strip_prefix("amp;").unwrap_or(name);
+        let url = value.trim();
         match (name, tail) {
+            ("tr" | "ws", _) if url.is_empty() => {}
             ("xt", _) => self.take_topic(value)?,
             ("dn", _) => self.name = Some(value.into()),
-            ("tr", _) if self.trackers.len() < MAX_ENTRIES => self.trackers.push(value.into()),
+            ("tr", _) if self.trackers.len() < MAX_ENTRIES => self.trackers.push(url.into()),
             ("x", "pe") if self.peers.len() < MAX_ENTRIES => self.peers.push(value.into()),
-            ("ws", _) if self.web_seeds.len() < MAX_ENTRIES => self.web_seeds.push(value.into()),
+            ("ws", _) if self.web_seeds.len() < MAX_ENTRIES => self.web_seeds.push(url.into()),
             ("so", _) => self.selected = ranges(value),
             _ => {}
         }
@@ -275,6 +277,17 @@ mod tests {
         assert_eq!(magnet.web_seeds, ["http://w.example/f"]);
         assert_eq!(magnet.selected, [(0, 0), (2, 2), (4, 7)]);
         assert_eq!(Magnet::parse(&magnet.to_string()), Ok(magnet));
+    }
+
+    #[test]
+    fn a_tracker_or_server_without_a_name_is_none() {
+        let text =
+            alloc::format!("magnet:?xt=urn:btih:{HASH}&tr=&tr=%20udp://u:1%0A&tr=%20&ws=&ws=http://w/%20");
+        let magnet = Magnet::parse(&text).unwrap();
+        assert_eq!(
+            (&magnet.trackers[..], &magnet.web_seeds[..]),
+            (&["udp://u:1".into()][..], &["http://w/".into()][..])
+        );
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use crate::depart::Departing;
 use crate::origin::{Family, Origin};
 use crate::request::get;
+use cede_bt::magnet::percent_encoded;
 use flate2::read::MultiGzDecoder;
+use std::borrow::Cow;
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 use ureq::config::IpFamily;
@@ -69,15 +71,27 @@ pub async fn download(url: &str, origin: Origin) -> Result<Download, String> {
     }
 }
 
+/// A URL with percent signs for what no URL has (RFC 3986, section 2.1) and some in torrents, links and redirections have all the same:
+/// spaces, letters beyond those of ASCII.
+pub(crate) fn askable(url: &str) -> Cow<'_, str> {
+    let is_askable = |octet: u8| octet.is_ascii_graphic() && !matches!(octet, b'"' | b'<' | b'>' | b'`');
+    if url.bytes().all(is_askable) {
+        return Cow::Borrowed(url);
+    }
+    let encoded =
+        |octet: u8| if is_askable(octet) { char::from(octet).into() } else { percent_encoded(&[octet]) };
+    Cow::Owned(url.bytes().map(encoded).collect())
+}
+
 /// Whether a proxy of the environment stands between.
 pub(crate) fn is_proxied(url: &str) -> bool {
-    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let Ok(uri) = askable(url).parse::<Uri>() else { return false };
     ureq::Proxy::try_from_env().is_some_and(|proxy| !proxy.is_no_proxy(&uri))
 }
 
 /// Host and port of a URL, as they are looked up.
 pub(crate) fn host_of(url: &str) -> Option<String> {
-    let uri: Uri = url.parse().ok()?;
+    let uri: Uri = askable(url).parse().ok()?;
     let port = uri.port_u16().or_else(|| match uri.scheme_str() {
         Some("http") => Some(80),
         Some("https") => Some(443),
@@ -238,6 +252,19 @@ mod tests {
         assert_eq!(silent, "no answer within 20 s");
         let refused = ureq::Error::Io(ErrorKind::ConnectionRefused.into());
         assert_eq!(words(&refused), "connection refused");
+    }
+
+    #[test]
+    fn what_no_url_has_is_encoded_and_all_else_stays() {
+        for (url, means) in [
+            (
+                "http://a.example/b c/\u{e4}?k=\u{fc}&l=<%3E>",
+                "http://a.example/b%20c/%C3%A4?k=%C3%BC&l=%3C%3E%3E",
+            ),
+            ("http://[::1]:81/{b}|c%20d?e=f+g", "http://[::1]:81/{b}|c%20d?e=f+g"),
+        ] {
+            assert_eq!(askable(url), means);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Source: RFC 3986, section 3.2 (what is reserved within them is percent-encoded), RFC 7617 (the Basic scheme).
 //! What it leaves out: other schemes, such as Digest. How it was validated: the tests below, and Python's `http.server`.
 
+use crate::fetch::askable;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cede_bt::magnet::percent_decoded;
@@ -12,6 +13,7 @@ use ureq::{Agent, Error, RequestBuilder};
 
 /// Asks for what is at a URL.
 pub(crate) fn get(agent: &Agent, url: &str) -> Result<RequestBuilder<WithoutBody>, Error> {
+    let url = &*askable(url);
     let request = agent.get(url);
     let Ok(uri) = url.parse::<Uri>() else { return Ok(request) };
     let authority = uri.authority().map_or("", |authority| authority.as_str());

@@ -254,6 +254,14 @@ fn servers_that_send_on_are_followed_as_far_as_makes_sense() {
             Ok(Download::Magnet(found)) => assert_eq!(found, link),
             _ => panic!("no link"),
         }
+        // Spaces and letters that no URL has stand in some all the same.
+        for begin in [format!("http://{}/a b?k=\u{e4}", server("200 OK", b"d1:ai1ee")), {
+            let odd = format!("http://{}/\u{e4} b", server("200 OK", b"d1:ai1ee"));
+            format!("http://{}/s", server(&to(&odd), b""))
+        }] {
+            let fetched = download(&begin, Origin::default()).await;
+            assert_eq!(fetched, Ok(Download::Octets(b"d1:ai1ee".to_vec())), "{begin}");
+        }
         let mut url = format!("http://{}/s", server(&to("http://127.0.0.1:1/?passkey=secret"), b""));
         for _ in 0..5 {
             url = format!("http://{}/s", server(&to(&url), b""));

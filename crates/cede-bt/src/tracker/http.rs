@@ -25,6 +25,8 @@ const MAX_SCRAPED: usize = 74;
 #[must_use]
 pub fn url(tracker: &str, announce: &Announce, tracker_id: Option<&[u8]>) -> String {
     let left = announce.left.map_or_else(String::new, |left| alloc::format!("&left={left}"));
+    // What is behind a `#` is for whoever shows a page.
+    let tracker = tracker.split_once('#').map_or(tracker, |(front, _)| front);
     let separator = if tracker.contains('?') { '&' } else { '?' };
     let mut url = alloc::format!(
         "{tracker}{separator}info_hash={}&peer_id={}&port={}&uploaded={}&downloaded={}{left}&compact=1&key={:08X}",
@@ -324,6 +326,8 @@ mod tests {
         let url = url("http://t/announce?pass=1", &example(), Some(b"a&b"));
         assert!(url.starts_with("http://t/announce?pass=1&info_hash=%00%0C"), "{url}");
         assert!(url.ends_with("&trackerid=a%26b"), "{url}");
+        let url = super::url("http://t/announce#top", &example(), None);
+        assert!(url.starts_with("http://t/announce?info_hash="), "{url}");
     }
 
     #[test]
