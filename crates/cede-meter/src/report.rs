@@ -71,13 +71,13 @@ flags! {
         "the timestamp clock runs at a rate that no system has, or not at all; its samples are left out";
     /// Drift was found and taken out.
     DRIFT_CORRECTED = 6, "drift-corrected",
-        "the sender's clock drifts against the observer's; the drift was measured on the other direction and taken out";
+        "the sender's clock drifts against the observer's; the drift was measured, in this direction or the other one, or told by other flows of the host, and taken out";
     /// A clock was set, or there was a long silence.
     CLOCK_STEP = 7, "clock-step",
         "a clock was set, the sender's or the observer's, or there was a silence of half an hour: what came after it has a base of its own";
     /// Packets of one direction only.
     ONE_DIRECTION = 8, "one-direction",
-        "only one direction was captured: no second estimate, no drift, no round trip";
+        "only one direction was captured: no second estimate, no round trip, and a drift only where a minute or more tells it";
     /// Frames larger than packets.
     OFFLOADED = 9, "offloaded",
         "frames larger than packets: captured before segmentation or after coalescing, one sample for each frame";
