@@ -294,7 +294,8 @@ fn a_link_that_was_written_is_read() {
         let magnet = Magnet {
             hash_v1: Some(*hash),
             name: Some(name.clone()),
-            trackers: trackers.clone(),
+            // An empty one is none, and spaces around one are no part of it.
+            trackers: trackers.iter().map(|text| format!("udp://{text}/")).collect(),
             selected: ranges.iter().map(|(a, b)| (u32::from(*a.min(b)), u32::from(*a.max(b)))).collect(),
             ..Magnet::default()
         };
