@@ -220,7 +220,8 @@ pub struct SocketConfig {
     /// round to it. Default true.
     pub kernel_timestamps: bool,
     /// What routers and peers say of our datagrams (ICMP) is heeded, where the system hands it out: nobody there ends an
-    /// attempt to connect, and, said four times, a stream that has nothing under way; what is too large for the path lowers the path-MTU search. Default true.
+    /// attempt to connect, and, said four times, a stream that has nothing under way; what is too large for the path lowers
+    /// the path-MTU search. Default true.
     pub heeds_icmp: bool,
     /// Datagrams of other protocols that wait for [`Foreign::recv`](crate::Foreign::recv); more are dropped and
     /// counted. Default 256.

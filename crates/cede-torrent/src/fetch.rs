@@ -2,10 +2,8 @@
 
 use crate::depart::Departing;
 use crate::origin::{Family, Origin};
-use crate::request::get;
-use cede_bt::magnet::percent_encoded;
+use crate::request::{askable, get};
 use flate2::read::MultiGzDecoder;
-use std::borrow::Cow;
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 use ureq::config::IpFamily;
@@ -69,18 +67,6 @@ pub async fn download(url: &str, origin: Origin) -> Result<Download, String> {
             _ => Err(why),
         },
     }
-}
-
-/// A URL with percent signs for what no URL has (RFC 3986, section 2.1) and some in torrents, links and redirections have all the same:
-/// spaces, letters beyond those of ASCII.
-pub(crate) fn askable(url: &str) -> Cow<'_, str> {
-    let is_askable = |octet: u8| octet.is_ascii_graphic() && !matches!(octet, b'"' | b'<' | b'>' | b'`');
-    if url.bytes().all(is_askable) {
-        return Cow::Borrowed(url);
-    }
-    let encoded =
-        |octet: u8| if is_askable(octet) { char::from(octet).into() } else { percent_encoded(&[octet]) };
-    Cow::Owned(url.bytes().map(encoded).collect())
 }
 
 /// Whether a proxy of the environment stands between.
@@ -252,19 +238,6 @@ mod tests {
         assert_eq!(silent, "no answer within 20 s");
         let refused = ureq::Error::Io(ErrorKind::ConnectionRefused.into());
         assert_eq!(words(&refused), "connection refused");
-    }
-
-    #[test]
-    fn what_no_url_has_is_encoded_and_all_else_stays() {
-        for (url, means) in [
-            (
-                "http://a.example/b c/\u{e4}?k=\u{fc}&l=<%3E>",
-                "http://a.example/b%20c/%C3%A4?k=%C3%BC&l=%3C%3E%3E",
-            ),
-            ("http://[::1]:81/{b}|c%20d?e=f+g", "http://[::1]:81/{b}|c%20d?e=f+g"),
-        ] {
-            assert_eq!(askable(url), means);
-        }
     }
 
     #[test]

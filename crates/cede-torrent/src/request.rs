@@ -1,15 +1,27 @@
-//! A request for what is at a URL, with the name and the password that stand in it.
+//! A request for what is at a URL, whatever letters it has, with the name and the password that stand in it.
 //!
-//! Source: RFC 3986, section 3.2 (what is reserved within them is percent-encoded), RFC 7617 (the Basic scheme).
+//! Source: RFC 3986, sections 2.1 and 3.2 (what is reserved within them is percent-encoded), RFC 7617 (the Basic scheme).
 //! What it leaves out: other schemes, such as Digest. How it was validated: the tests below, and Python's `http.server`.
 
-use crate::fetch::askable;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cede_bt::magnet::percent_decoded;
+use cede_bt::magnet::{percent_decoded, percent_encoded};
+use std::borrow::Cow;
 use ureq::http::{Uri, header};
 use ureq::typestate::WithoutBody;
 use ureq::{Agent, Error, RequestBuilder};
+
+/// A URL with percent signs for what no URL has (RFC 3986, section 2.1) and some in torrents, links and redirections have all the same:
+/// spaces, letters beyond those of ASCII.
+pub(crate) fn askable(url: &str) -> Cow<'_, str> {
+    let is_askable = |octet: u8| octet.is_ascii_graphic() && !matches!(octet, b'"' | b'<' | b'>' | b'`');
+    if url.bytes().all(is_askable) {
+        return Cow::Borrowed(url);
+    }
+    let encoded =
+        |octet: u8| if is_askable(octet) { char::from(octet).into() } else { percent_encoded(&[octet]) };
+    Cow::Owned(url.bytes().map(encoded).collect())
+}
 
 /// Asks for what is at a URL.
 pub(crate) fn get(agent: &Agent, url: &str) -> Result<RequestBuilder<WithoutBody>, Error> {
@@ -55,6 +67,19 @@ mod tests {
         is("us%20er:p%40s:s", b"us er:p@s:s");
         is("name", b"name:");
         is("%C3%A4:%", "ä:%".as_bytes());
+    }
+
+    #[test]
+    fn what_no_url_has_is_encoded_and_all_else_stays() {
+        for (url, means) in [
+            (
+                "http://a.example/b c/\u{e4}?k=\u{fc}&l=<%3E>",
+                "http://a.example/b%20c/%C3%A4?k=%C3%BC&l=%3C%3E%3E",
+            ),
+            ("http://[::1]:81/{b}|c%20d?e=f+g", "http://[::1]:81/{b}|c%20d?e=f+g"),
+        ] {
+            assert_eq!(askable(url), means);
+        }
     }
 
     #[test]
