@@ -1,11 +1,12 @@
 """The meter beside the truth, on captures of real clients behind a shaped uplink, for docs/bufferbloat.md.
 
     sudo python3 crates/cede-lab/examples/meter_truth.py CASE [--mbit 1] [--family 4|6] [--cooked] [--hidden chirp|bulk]
-        [--both] [--seconds 60] [--cede target/release/cede] [--keep DIR]
+        [--beside cubic|reno|bbr] [--both] [--seconds 60] [--cede target/release/cede] [--keep DIR]
 
 CASE is `transmission` (Debian's daemon seeds over uTP to libtorrent, enciphered, its DHT on the same port), `libtorrent` (both
 ends, in the clear), `cubic`, `reno` or `bbr` (the kernel's TCP, always sending), `chirp` (bursts by Reno every ten seconds) or
-`heartbeat` (40 octets ten times a second over TCP). --hidden adds traffic of the same sender that the observer does not see.
+`heartbeat` (40 octets ten times a second over TCP). --hidden adds traffic of the same sender that the observer does not see, --beside a connection
+that it does see, which always sends and begins eight seconds sooner.
 
 The sender is in one network namespace, the observer in another; the uplink between is a token bucket with a buffer of six seconds
 (one at 10 Mbit/s) on a router's port, beyond the sender's own interface. Each packet is captured as it enters the router and as it arrives; the
@@ -40,7 +41,8 @@ import time
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 TCP_CONGESTION = 13
-PORT, HIDDEN_PORT = 51413, 9
+PORT, HIDDEN_PORT, BESIDE_PORT = 51413, 9, 5001
+BESIDE_SOONER_S = 8
 # A packet that met no more met an empty queue.
 EMPTY_US = 20_000
 ADDRESSES = {
@@ -393,6 +395,9 @@ def experiment(args, net, folder):
             begin = threading.Timer(5, tcp, (net, "H", HIDDEN_PORT, args.hidden, "cubic", until))
             begin.daemon = True
             begin.start()
+        if args.beside:
+            tcp(net, "A", BESIDE_PORT, "bulk", args.beside, until)
+            time.sleep(BESIDE_SOONER_S)
         if args.case in kinds:
             controller = {"chirp": "reno", "heartbeat": "cubic"}.get(args.case, args.case)
             tcp(net, "A", PORT, kinds[args.case], controller, until).join(args.seconds + 20)
@@ -413,6 +418,7 @@ def arguments():
     parser.add_argument("--family", type=int, choices=[4, 6], default=4)
     parser.add_argument("--cooked", action="store_true")
     parser.add_argument("--hidden", choices=["chirp", "bulk"])
+    parser.add_argument("--beside", choices=["cubic", "reno", "bbr"])
     parser.add_argument("--both", action="store_true")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--cede", default="target/release/cede")

@@ -180,6 +180,15 @@ impl Near {
         }
         self.begin += count;
     }
+
+    /// As [`Self::bring`], of a host's, where they did not come near with others' before, as few did.
+    fn bring_if_far(&mut self, host: &[Sender], count: usize, flows: &Reader<'_>) {
+        if host.len() > NEAR && count <= NEAR {
+            self.bring(host, count, flows);
+        } else {
+            self.begin += count;
+        }
+    }
 }
 
 /// Of how many samples one is looked at, so that a host's analysis has the room that it takes. Of each direction at least one
@@ -268,18 +277,14 @@ fn gather(
     let may_count = |sender: &Sender| samples(sender) * PART_THAT_COUNTS * SAMPLES_LOST_MAX >= all;
     let mut near = Near::default();
     for group in host.chunk_by(Sender::shares_base_with) {
-        // Few came near with others' before.
-        if host.len() > NEAR && group.len() <= NEAR {
-            near.bring(host, group.len(), source.flows);
+        near.bring_if_far(host, group.len(), source.flows);
+        let told = clock.told(group);
+        if told.is_none() && asked.is_one_pass(source, group, &may_count) {
+            add_group(&clock, group, asked, &mut desk.delays, &mut together);
         } else {
-            near.begin += group.len();
-        }
-        let delays = &mut desk.delays;
-        let are_direct = group.iter().all(|sender| asked.depth(may_count(sender)) == Depth::Direct);
-        if are_direct && asked.is_one_pass(source, group) {
-            add_group(&clock, group, asked, delays, &mut together);
-        } else {
-            hand_out_group(&clock, group, (asked, &may_count), delays, (&mut together, visitor));
+            let shared = told.unwrap_or_else(|| Shared::of(source, group, asked.config.base));
+            let (delays, out) = (&mut desk.delays, (&mut together, &mut *visitor));
+            hand_out_group(&clock, (group, &shared), (asked, &may_count), delays, out);
         }
         if group[0].protocol() == Protocol::Utp {
             desk.utp = desk.delays.len();
@@ -307,22 +312,28 @@ impl Asked<'_> {
         }
     }
 
-    /// What a window's base is, and how a clock runs, all have to be read for first.
-    fn is_one_pass(&self, source: &Source<'_>, group: &[Sender]) -> bool {
+    /// What a window's base is, how a clock runs, and what is handed out, all have to be read for first.
+    fn is_one_pass(
+        &self,
+        source: &Source<'_>,
+        group: &[Sender],
+        may_count: &impl Fn(&Sender) -> bool,
+    ) -> bool {
         let is_short = |sender: &Sender| source.span_if_told_us(sender) == 0.0;
-        group.len() < 2 || !matches!(self.config.base, Base::Sliding(_)) && group.iter().all(is_short)
+        group.iter().all(|sender| self.depth(may_count(sender)) == Depth::Direct)
+            && (group.len() < 2
+                || !matches!(self.config.base, Base::Sliding(_)) && group.iter().all(is_short))
     }
 }
 
 /// Hands out directions that may share their base, and adds their delays.
 fn hand_out_group(
     clock: &InCompany<'_>,
-    group: &[Sender],
+    (group, shared): (&[Sender], &Shared),
     (asked, may_count): (&Asked<'_>, &impl Fn(&Sender) -> bool),
     delays: &mut Vec<Delay>,
     (together, visitor): (&mut Together, &mut impl Visitor),
 ) {
-    let shared = Shared::of(clock.source, group, asked.config.base);
     for &sender in group {
         let mut direction = clock.read(sender, asked.depth(may_count(&sender)), shared.told.as_ref());
         let likeness = direction.likeness();

@@ -11,8 +11,11 @@
 //! by no more than the flow's shortest round trip is longer than the host's. By itself that says nothing, and is not used: answers
 //! are late, too, where acknowledgements are delayed, and where the queue is that of the other direction, as behind whoever downloads.
 //!
+//! A uTP socket has one base for all its flows, so that what one of them is told holds for all, and none is believed to have waited for
+//! longer than the shortest round trip of any.
+//!
 //! **What it leaves out.** Flows without others at the same time, or without round trips (one direction captured): they keep their base
-//! and its flag. uTP's base, which its socket shares. A base that slides. Where flows have queues of their own (FQ-CoDel), readings less the
+//! and its flag. A base that slides. Where flows have queues of their own (FQ-CoDel), readings less the
 //! others' delays vary, and nothing is done.
 //!
 //! **How it was validated.** Synthetic flows (`tests/hosts.rs`), and captures beside each packet's true delay (`docs/bufferbloat.md`).
@@ -23,18 +26,21 @@ use crate::clocks::told::Told;
 use crate::clocks::track::NEAR_BASE_US;
 use crate::config::Base;
 use crate::hosts::direction::{Depth, Direction};
-use crate::hosts::shared::HostClock;
+use crate::hosts::shared::{HostClock, Shared};
 use crate::hosts::source::Source;
 use crate::report::Protocol;
 use crate::stats::delay::Delay;
 use crate::store::sender::Sender;
 use core::cell::OnceCell;
+use core::cmp::Reverse;
 
 /// So many flows are what others are held against, each with so many samples; or more of them, as long as these have few together.
 const KEPT: usize = 16;
 const KEPT_MAX: usize = 256;
 const FEW_SAMPLES: usize = 1 << 16;
 const SAMPLES_MIN: usize = 50;
+/// So many flows of a uTP socket are asked whether they are told.
+const ASKED_MAX: usize = 4;
 /// Who never waited for much longer than the shortest round trip saw no queue. Less than that of a queue is nobody's concern.
 const NEAR_US: f64 = 10_000.0;
 /// Delays so near each other in time, and so much alike, tell what it was between them.
@@ -64,6 +70,8 @@ struct Company {
     /// Whether one of them saw the queue empty more than once.
     is_confirmed: bool,
     shortest_us: f64,
+    /// The coarsest tick of their clocks.
+    tick_us: f64,
 }
 
 /// A delay of a flow, and whether others told where the flow's begin: that is not exact.
@@ -87,16 +95,18 @@ impl Company {
         };
         let mut long: Vec<(f64, f64, Sender)> = clock.host.iter().filter_map(timed).collect();
         let shortest_us = long.iter().map(|flow| flow.0).reduce(f64::min)?;
-        let is_tcp = |sender: &Sender| sender.protocol() == Protocol::Tcp;
-        let is_far = |flow: &(f64, f64, Sender)| flow.0 > shortest_us + NEAR_US && is_tcp(&flow.2);
-        let has_short = || clock.host.iter().any(|sender| is_tcp(sender) && clock.source.is_short(sender));
-        if !long.iter().any(is_far) && !has_short() {
+        let is_far = |flow: (f64, f64)| flow.0 > shortest_us + NEAR_US;
+        let is_asked = |sender: &Sender| {
+            let few = clock.source.round_trip_us(sender, PAIRS_MIN);
+            few.map_or_else(|| clock.source.is_short(sender), is_far)
+        };
+        if !clock.host.iter().any(is_asked) {
             return None;
         }
         // Who can have seen least of a queue that was not counted comes first, and of like ones who was there longest.
         let missed = |round_trip_us: f64| ((round_trip_us - shortest_us) / NEAR_US).max(1.0).log2() as u32;
         long.sort_by(|a, b| missed(a.0).cmp(&missed(b.0)).then(b.1.total_cmp(&a.1)));
-        let mut company = Self { delays: Vec::new(), is_confirmed: false, shortest_us };
+        let mut company = Self { delays: Vec::new(), is_confirmed: false, shortest_us, tick_us: 0.0 };
         for (number, (round_trip_us, _, sender)) in long.into_iter().take(KEPT_MAX).enumerate() {
             if number >= KEPT && company.delays.len() > FEW_SAMPLES {
                 break;
@@ -112,12 +122,13 @@ impl Company {
         if above.is_none() && may_have_missed && !self.delays.is_empty() {
             return;
         }
-        let told_us = self.believed_us(&direction, above.as_ref());
+        let told_us = self.believed_us(&direction, above.as_ref(), direction.shortest_us());
         if let Some(above_us) = told_us {
             direction.reading.lower_base(above_us, self.is_confirmed);
         }
         let (track, mut delays) = (&mut direction.reading.direct, Vec::new());
         self.is_confirmed |= !track.is_unconfirmed();
+        self.tick_us = self.tick_us.max(track.tick_us);
         track.take_delays(Base::Whole, &mut delays, shelf);
         let is_told = told_us.is_some();
         self.delays.extend(delays.into_iter().map(|delay| Met { delay, is_told }));
@@ -126,15 +137,26 @@ impl Company {
 
     /// Lowers a direction's base to where the others tell that it is.
     fn mend(&self, direction: &mut Direction) {
-        if let Some(above_us) = self.believed_us(direction, self.above(direction).as_ref()) {
+        let shortest_us = direction.shortest_us();
+        if let Some(above_us) = self.believed_us(direction, self.above(direction).as_ref(), shortest_us) {
             direction.reading.lower_base(above_us, self.is_confirmed);
             direction.is_base_told = true;
         }
     }
 
+    /// By how much the base of a uTP socket is to be lowered, whose shortest round trip is told.
+    fn tells(&self, direction: &Direction, shortest_us: f64) -> Option<f64> {
+        self.believed_us(direction, self.above(direction).as_ref(), Some(shortest_us))
+    }
+
     /// By how much the base is to be lowered, where that can be so.
-    fn believed_us(&self, direction: &Direction, above: Option<&Above>) -> Option<f64> {
-        let longer_us = direction.about.round_trip?.min_ms * 1e3 - self.shortest_us;
+    fn believed_us(
+        &self,
+        direction: &Direction,
+        above: Option<&Above>,
+        shortest_us: Option<f64>,
+    ) -> Option<f64> {
+        let longer_us = shortest_us? - self.shortest_us;
         let above_us = above?.tells(direction)?;
         (above_us <= longer_us + NEAR_US).then_some(above_us)
     }
@@ -154,8 +176,9 @@ impl Company {
             return None;
         }
         let tells = above.tells(direction).is_some();
-        let ordered =
-            if tells { self.ordered(&piece.points, direction.reading.direct.tick_us) } else { None };
+        // Packets of a clock without ticks are among others', whose clocks may have some.
+        let tick_us = direction.reading.direct.tick_us.max(self.tick_us);
+        let ordered = if tells { self.ordered(&piece.points, tick_us) } else { None };
         Some(Above { us: zero - ordered.unwrap_or(middle), spread_us })
     }
 
@@ -237,6 +260,44 @@ impl<'a> InCompany<'a> {
         Self { source, clock: HostClock::new(source, host), base, company: OnceCell::new() }
     }
 
+    fn company(&self) -> Option<&Company> {
+        let is_asked = self.base == Base::Whole && self.clock.host.len() > 1;
+        if is_asked { self.company.get_or_init(|| Company::of(&self.clock)).as_ref() } else { None }
+    }
+
+    /// What the flows of a uTP socket share, where the host's others tell that all of them began in a queue.
+    pub(crate) fn told(&self, group: &[Sender]) -> Option<Shared> {
+        let source = self.source;
+        if group[0].protocol() == Protocol::Tcp || group.len() == self.clock.host.len() {
+            return None;
+        }
+        let company = self.company()?;
+        let is_near = |shortest_us: f64| shortest_us < company.shortest_us + NEAR_BASE_US;
+        if group.iter().filter_map(|sender| source.round_trip_us(sender, 1)).any(|flow| is_near(flow.0)) {
+            return None;
+        }
+        let mut asked = group.to_vec();
+        asked.sort_by_key(|sender| Reverse(source.samples(sender)));
+        asked.truncate(ASKED_MAX);
+        let mut shared = Shared::of(source, group, self.base);
+        let read = |&sender: &Sender| {
+            let mut direction = Direction::read(source, sender, Depth::Direct, shared.told.as_ref());
+            shared.lower_base(&mut direction);
+            direction
+        };
+        let directions: Vec<Direction> = asked.iter().map(read).collect();
+        let shortest_us = directions.iter().filter_map(Direction::shortest_us).reduce(f64::min)?;
+        if is_near(shortest_us) {
+            return None;
+        }
+        let base = |direction: &Direction| {
+            Some(direction.reading.direct.only_base()? - company.tells(direction, shortest_us)?)
+        };
+        let base = directions.iter().find_map(base)?;
+        shared.lowest.tell(base, company.is_confirmed);
+        Some(shared)
+    }
+
     /// Reads a direction, of a socket with others by what these told.
     pub(crate) fn read(&self, sender: Sender, depth: Depth, socket: Option<&Told>) -> Direction {
         let Self { clock, .. } = self;
@@ -244,10 +305,7 @@ impl<'a> InCompany<'a> {
             return Direction::read(clock.source, sender, depth, socket);
         }
         let mut direction = clock.read_connection(sender, depth);
-        if self.base == Base::Whole && clock.host.len() > 1 {
-            let company = self.company.get_or_init(|| Company::of(clock));
-            company.iter().for_each(|company| company.mend(&mut direction));
-        }
+        self.company().iter().for_each(|company| company.mend(&mut direction));
         direction
     }
 }

@@ -126,6 +126,11 @@ impl Direction {
         })
     }
 
+    /// The shortest round trip to its sender.
+    pub(crate) fn shortest_us(&self) -> Option<f64> {
+        self.about.round_trip.map(|round_trip| round_trip.min_ms * 1e3)
+    }
+
     /// Of a direction with direct samples.
     fn flags(&self, is_short: bool) -> Flags {
         let mut flags = Flags::default();

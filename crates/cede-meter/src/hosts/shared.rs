@@ -103,6 +103,8 @@ pub(crate) struct Lowest {
     pub base: Option<f64>,
     /// Whether one of them met it again.
     pub is_confirmed: bool,
+    /// It is below all of them, as others of the host tell.
+    is_told: bool,
 }
 
 impl Lowest {
@@ -113,6 +115,11 @@ impl Lowest {
         self.is_confirmed &= own >= base - NEAR_BASE_US;
         self.is_confirmed |= own <= base + NEAR_BASE_US && !track.is_unconfirmed();
         self.base = Some(base.min(own));
+    }
+
+    /// Others of the host, one of which may have met it again, tell where it is.
+    pub(crate) const fn tell(&mut self, base: f64, is_confirmed: bool) {
+        *self = Self { base: Some(base), is_confirmed, is_told: true };
     }
 
     /// By how much it is below a direction's own, where these can be compared.
@@ -158,6 +165,7 @@ impl Shared {
         if let Some(above) = reading.direct.only_base().and_then(|own| self.lowest.is_below(own)) {
             reading.lower_base(above, self.lowest.is_confirmed);
             reading.direct.shared.clone_from(&self.slots);
+            direction.is_base_told |= self.lowest.is_told;
         }
     }
 }

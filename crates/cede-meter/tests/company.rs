@@ -1,0 +1,230 @@
+//! Flows of one host that tell each other of the queue in which some of them begin.
+
+mod common;
+
+use cede_meter::{Config, Estimator, Flags};
+use cede_wire::utp::Kind;
+use common::{A, B, Tap, Tcp, utp};
+use std::collections::VecDeque;
+
+/// What others of B's send, beside a connection that was there before.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Others {
+    Tcp,
+    Utp,
+    UtpOfOneSocket,
+}
+
+/// What is seen of a queue that stands.
+#[derive(Clone, Copy, Debug)]
+struct Scene {
+    /// Of the first connection there is a packet as often once the queue is there.
+    each_us: u64,
+    others: Others,
+    /// Of each of the others there are some ten packets, or a hundred and more.
+    are_brief: bool,
+    /// The others are in the same queue, or in none.
+    is_one_queue: bool,
+    /// What A sends queues for as long from the third second on.
+    other_way_us: u64,
+}
+
+/// A packet of B's, and what had come back to it when it was sent.
+struct Sent {
+    seen: u64,
+    flow: u16,
+    sent: u64,
+    number: u64,
+    /// A's clock and the number of the packet that it answered.
+    heard: Option<(u64, u64)>,
+}
+
+const PORT: u16 = 7_000;
+
+impl Scene {
+    /// A minute of a connection that begins while the queue is empty, which then holds 400 ms and up to 50 more or less, and of
+    /// twelve short flows that begin later.
+    fn packets(&self) -> (Vec<Sent>, Vec<(u64, u16, u64)>) {
+        let (mut packets, mut truth) = (Vec::new(), Vec::new());
+        for flow in 0..13_u16 {
+            let is_first = flow == 0;
+            let begins = if is_first { 0 } else { 4_000_000 * u64::from(flow) + 1_300_000 };
+            let (each_us, count) = if is_first {
+                (self.each_us, 200 + 58_000_000 / self.each_us)
+            } else if self.are_brief {
+                (100_000, 8 + u64::from(flow))
+            } else {
+                (10_000, 100 + u64::from(flow) * 10)
+            };
+            let (mut answers, mut heard) = (VecDeque::new(), None);
+            for number in 0..count {
+                // While the queue is empty the first one's packets are close to each other.
+                let close = if is_first { number.min(200) } else { 0 };
+                let sent = 10_000_000 + begins + close * 10_000 + (number - close) * each_us;
+                let is_full = sent > 12_000_000 && (is_first || self.is_one_queue);
+                let wave = (sent as f64 / 3e6).sin() * 50_000.0;
+                let queue = if is_full { (400_000.0 + wave) as u64 } else { 0 };
+                let seen = sent + 20_000 + queue;
+                while answers.front().is_some_and(|&(arrives, _)| arrives <= sent) {
+                    heard = answers.pop_front().map(|(_, said)| said);
+                }
+                let other_way = 20_000 + if sent > 13_000_000 { self.other_way_us } else { 0 };
+                answers.push_back((seen + 10 + other_way, (seen + 10, number)));
+                truth.push((seen, flow, queue));
+                packets.push(Sent { seen, flow, sent, number, heard });
+            }
+        }
+        packets.sort_by_key(|packet| packet.seen);
+        (packets, truth)
+    }
+
+    fn seen(&self) -> (Tap, Vec<(u64, u16, u64)>) {
+        let mut tap = Tap::new(Config::default());
+        let (packets, truth) = self.packets();
+        for packet in packets {
+            if packet.flow > 0 && self.others != Others::Tcp {
+                self.sees_utp(&mut tap, &packet);
+            } else {
+                sees_tcp(&mut tap, &packet);
+            }
+        }
+        (tap, truth)
+    }
+
+    /// The ports of a flow's ends.
+    const fn ports(&self, flow: u16) -> (u16, u16) {
+        match self.others {
+            Others::UtpOfOneSocket if flow > 0 => (PORT, A.1 + flow),
+            Others::Tcp | Others::Utp | Others::UtpOfOneSocket => (PORT + flow, A.1),
+        }
+    }
+
+    /// Data of either side; a socket has one clock.
+    fn sees_utp(&self, tap: &mut Tap, packet: &Sent) {
+        let Sent { seen, flow, sent, number, heard } = *packet;
+        let (port, to) = self.ports(flow);
+        let (b, a, id) = ((B.0, port), (A.0, to), 4 * flow);
+        let of_b = |at: u64| at as u32 + u32::from(port) * 77_777;
+        let of_a = |at: u64| at as u32 + 5_000_000;
+        let (acked, said) =
+            heard.map_or((0, 0), |(at, answered)| (answered as u16 + 1, of_b(sent).wrapping_sub(of_a(at))));
+        let data = utp(Kind::Data, id, (number as u16 + 1, acked), (of_b(sent), said), 100);
+        tap.utp(seen, b, a, &data);
+        let said = of_a(seen).wrapping_sub(of_b(sent));
+        let answer =
+            utp(Kind::Data, id + 1, (number as u16 + 1, number as u16 + 1), (of_a(seen + 10), said), 1);
+        tap.utp(seen + 10, a, b, &answer);
+    }
+}
+
+fn sees_tcp(tap: &mut Tap, packet: &Sent) {
+    let Sent { seen, flow, sent, number, heard } = *packet;
+    let b = (B.0, PORT + flow);
+    let stamp = (sent / 1_000) as u32 + u32::from(flow) * 77_777;
+    let of_a = |at: u64| (at / 1_000) as u32 + 5_000;
+    let (seq, echo) = (number as u32 * 100, heard.map_or(0, |(at, _)| of_a(at)));
+    tap.tcp(seen, b, A, &Tcp { seq, ack: 1, flags: 0x10, clock: stamp, echo, len: 100 });
+    let ack = Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock: of_a(seen + 10), echo: stamp, len: 0 };
+    tap.tcp(seen + 10, A, b, &ack);
+}
+
+#[test]
+fn flows_that_begin_in_a_queue_are_told_of_it_by_those_that_were_there_before() {
+    for others in [Others::Tcp, Others::Utp, Others::UtpOfOneSocket] {
+        for (each_us, are_brief, is_one_queue, other_way_us) in [
+            (10_000, false, true, 0),
+            (10_000, false, true, 300_000),
+            (10_000, false, false, 0),
+            (10_000, false, false, 300_000),
+            (10_000, true, true, 0),
+            (10_000, true, true, 300_000),
+            // More rarely than that the first one tells what was between two of its packets.
+            (300_000, false, true, 0),
+            (300_000, false, false, 300_000),
+        ] {
+            are_told(Scene { each_us, others, are_brief, is_one_queue, other_way_us });
+        }
+    }
+}
+
+fn are_told(scene: Scene) {
+    let (tap, truth) = scene.seen();
+    let found = tap.found();
+    let mut compared = 0;
+    let is_of_b = |source: cede_meter::Socket| source.address == core::net::IpAddr::from(B.0);
+    let is_told =
+        |sample: &&cede_meter::QueueSample| is_of_b(sample.source) && sample.estimator == Estimator::Direct;
+    for sample in found.seen.samples.iter().filter(is_told) {
+        let is_it = |row: &&(u64, u16, u64)| {
+            row.0 == sample.delay.time_us
+                && scene.ports(row.1) == (sample.source.port, sample.destination.port)
+        };
+        let queue_us = truth.iter().find(is_it).unwrap().2 as f64;
+        let off_us = sample.delay.queue_us - queue_us;
+        // Within half a tick: what is told is where it begins, with what is known of ticks.
+        assert!(off_us.abs() < 500.0, "{scene:?}: {off_us} of {sample:?}");
+        compared += 1;
+    }
+    assert!(compared * 10 > truth.len() * 9, "{compared} of {}", truth.len());
+    let is_first =
+        |flow: &cede_meter::FlowReport| (flow.source.port, flow.destination.port) == scene.ports(0);
+    for flow in found
+        .seen
+        .flows
+        .iter()
+        .filter(|flow| is_of_b(flow.source) && !is_first(flow) && flow.direct.is_some())
+    {
+        assert_eq!(flow.flags.has(Flags::BASE_TOLD), scene.is_one_queue, "{scene:?}: {flow:?}");
+    }
+    assert_eq!(tap.0.report().hosts, found.report().hosts, "whatever else is asked for");
+}
+
+/// Through a token bucket of 1 Mbit/s, for half a minute: heartbeats, from the second second on others' full packets, eight of which are
+/// always there, and from the fifth second on a connection whose twenty packets follow each other likewise, each as soon as one has left. A
+/// packet of either: its port, when it was sent, and when it left.
+fn through_one_bucket() -> Vec<(u16, u64, u64)> {
+    const FULL_US: u64 = 12_000;
+    const WAY_BACK_US: u64 = 20_000;
+    let heartbeats = (0..700).map(|k| (k * 43_210, 7_001));
+    let full = |from_us: u64, port: u16, count: u64| (0..count).map(move |k| (from_us + k * 1_000, port));
+    let mut waiting: std::collections::BTreeSet<(u64, u16)> =
+        heartbeats.chain(full(2_000_000, 0, 8)).chain(full(5_000_000, 7_002, 20)).collect();
+    let (mut free_us, mut packets) = (0, Vec::new());
+    while let Some((sent, port)) = waiting.pop_first().filter(|packet| packet.0 < 30_000_000) {
+        let left = sent.max(free_us);
+        free_us = left + if port == 7_001 { 800 } else { FULL_US };
+        if port != 7_001 {
+            waiting.insert((left + WAY_BACK_US, port));
+        }
+        packets.push((port, sent, left));
+    }
+    packets.retain(|packet| packet.0 > 0);
+    packets
+}
+
+/// A packet whose way into the queue opens when one of its flow has left it meets half a packet more than who comes at any time.
+#[test]
+fn a_connection_is_told_of_its_queue_by_the_order_in_which_packets_leave_it() {
+    let mut tap = Tap::new(Config::default());
+    let packets = through_one_bucket();
+    for (number, &(port, sent, left)) in packets.iter().enumerate() {
+        let stamp = (sent / 1_000) as u32 + u32::from(port) * 77_777;
+        let clock = (left / 1_000) as u32 + 5_000;
+        // What had come back when it was sent.
+        let echo = packets[..number].iter().rfind(|other| other.0 == port && other.2 + 20_000 <= sent);
+        let echo = echo.map_or(0, |other| (other.2 / 1_000) as u32 + 5_000);
+        let seq = number as u32 * 100;
+        let at = 1_000_000_000 + left;
+        tap.tcp(at, (B.0, port), A, &Tcp { seq, ack: 1, flags: 0x10, clock: stamp, echo, len: 100 });
+        let ack = Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock, echo: stamp, len: 0 };
+        tap.tcp(at + 1, A, (B.0, port), &ack);
+    }
+    let found = tap.found();
+    let flow = found.seen.flows.iter().find(|flow| flow.source.port == 7_002).unwrap();
+    assert!(flow.flags.has(Flags::BASE_TOLD), "{flow:?}");
+    let of_it =
+        packets.iter().filter(|packet| packet.0 == 7_002).map(|packet| (packet.2 - packet.1) as f64 / 1e3);
+    let mean_ms = of_it.clone().sum::<f64>() / of_it.count() as f64;
+    let said_ms = flow.direct.unwrap().sample_mean_ms;
+    assert!((said_ms - mean_ms).abs() < 1.0, "{said_ms} of {mean_ms}");
+}
