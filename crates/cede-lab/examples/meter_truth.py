@@ -1,12 +1,13 @@
 """The meter beside the truth, on captures of real clients behind a shaped uplink, for docs/bufferbloat.md.
 
     sudo python3 crates/cede-lab/examples/meter_truth.py CASE [--mbit 1] [--family 4|6] [--cooked] [--hidden chirp|bulk]
-        [--beside cubic|reno|bbr] [--both] [--seconds 60] [--cede target/release/cede] [--keep DIR]
+        [--beside cubic|reno|bbr] [--one-clock] [--both] [--seconds 60] [--cede target/release/cede] [--keep DIR]
 
 CASE is `transmission` (Debian's daemon seeds over uTP to libtorrent, enciphered, its DHT on the same port), `libtorrent` (both
-ends, in the clear), `cubic`, `reno` or `bbr` (the kernel's TCP, always sending), `chirp` (bursts by Reno every ten seconds) or
-`heartbeat` (40 octets ten times a second over TCP). --hidden adds traffic of the same sender that the observer does not see, --beside a connection
-that it does see, which always sends and begins eight seconds sooner.
+ends, in the clear), `cubic`, `reno` or `bbr` (the kernel's TCP, always sending), `chirp` (bursts by Reno every ten seconds),
+`heartbeat` (40 octets ten times a second over TCP) or `downloads` (connections of 40 kB, one a second after the other). --hidden
+adds traffic of the same sender that the observer does not see, --beside a connection that it does see, which always sends and begins
+eight seconds sooner; with --one-clock its connections stamp without offsets of their own (`tcp_timestamps=2`).
 
 The sender is in one network namespace, the observer in another; the uplink between is a token bucket with a buffer of six seconds
 (one at 10 Mbit/s) on a router's port, beyond the sender's own interface. Each packet is captured as it enters the router and as it arrives; the
@@ -200,6 +201,23 @@ def tcp(net, end, port, kind, controller, until):
     return net.inside("B", work)
 
 
+def downloads(net, controller, until):
+    """Connections one after the other, each of which is closed once the kernel has what it sends."""
+    family = socket.AF_INET6 if net.args.family == 6 else socket.AF_INET
+    sink(net, "A", PORT, None)
+
+    def work():
+        while time.monotonic() < until:
+            with contextlib.suppress(TimeoutError), socket.socket(family, socket.SOCK_STREAM) as own:
+                own.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, controller.encode())
+                own.settimeout(20)
+                own.connect((net.address("A"), PORT))
+                own.sendall(random.randbytes(40_000))
+            time.sleep(1)
+
+    return net.inside("B", work)
+
+
 def torrent_of(folder, octets):
     import libtorrent as lt
     (folder / "seed").mkdir()
@@ -389,6 +407,8 @@ def experiment(args, net, folder):
     time.sleep(2)
     until = time.monotonic() + args.seconds
     daemons = []
+    if args.one_clock:
+        net.inside("B", lambda: pathlib.Path("/proc/sys/net/ipv4/tcp_timestamps").write_text("2")).join()
     try:
         if args.hidden:
             # What is seen begins before: a queue that was never empty cannot be told from a longer way.
@@ -398,7 +418,9 @@ def experiment(args, net, folder):
         if args.beside:
             tcp(net, "A", BESIDE_PORT, "bulk", args.beside, until)
             time.sleep(BESIDE_SOONER_S)
-        if args.case in kinds:
+        if args.case == "downloads":
+            downloads(net, "cubic", until).join(args.seconds + 40)
+        elif args.case in kinds:
             controller = {"chirp": "reno", "heartbeat": "cubic"}.get(args.case, args.case)
             tcp(net, "A", PORT, kinds[args.case], controller, until).join(args.seconds + 20)
         else:
@@ -413,12 +435,13 @@ def experiment(args, net, folder):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", choices=["transmission", "libtorrent", "cubic", "reno", "bbr", "chirp", "heartbeat"])
+    parser.add_argument("case", choices=["transmission", "libtorrent", "cubic", "reno", "bbr", "chirp", "heartbeat", "downloads"])
     parser.add_argument("--mbit", type=float, default=1)
     parser.add_argument("--family", type=int, choices=[4, 6], default=4)
     parser.add_argument("--cooked", action="store_true")
     parser.add_argument("--hidden", choices=["chirp", "bulk"])
     parser.add_argument("--beside", choices=["cubic", "reno", "bbr"])
+    parser.add_argument("--one-clock", action="store_true")
     parser.add_argument("--both", action="store_true")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--cede", default="target/release/cede")

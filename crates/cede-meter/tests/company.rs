@@ -179,6 +179,58 @@ fn are_told(scene: Scene) {
     assert_eq!(tap.0.report().hosts, found.report().hosts, "whatever else is asked for");
 }
 
+/// A connection for so many seconds while nobody queues, and six short ones behind it in a queue of 400 ms and a wave that others have filled; B's
+/// clock runs slower by so many parts in a million, and stamps each connection from an offset of its own, or all from one. With
+/// each packet's port and true delay by the time at which it was seen.
+fn one_after_the_other(seconds: u64, ppm: f64, has_one_offset: bool) -> (Tap, Vec<(u64, u16, u64)>) {
+    let (mut tap, mut truth) = (Tap::new(Config::default()), Vec::new());
+    for flow in 0..7_u16 {
+        let is_first = flow == 0;
+        let (begins_s, count) =
+            if is_first { (0, seconds * 50) } else { (seconds + 2 * u64::from(flow), 90) };
+        let mut packets = Vec::new();
+        for number in 0..count {
+            let sent = 10_000_000 + begins_s * 1_000_000 + number * 20_000;
+            let wave = (sent as f64 / 0.3e6).sin() * 50_000.0;
+            let queue = if is_first { 0 } else { (400_000.0 + wave) as u64 };
+            truth.push((sent + 20_000 + queue, flow, queue));
+            packets.push((sent, sent + 20_000 + queue));
+        }
+        let offset = if has_one_offset { 0 } else { u32::from(flow) * 77_777_777 };
+        let of_b = |at: u64| ((at as f64 * (1.0 - ppm / 1e6)) / 1e3) as u32 + offset;
+        let of_a = |at: u64| (at / 1_000) as u32 + 5_000;
+        for (number, &(sent, seen)) in packets.iter().enumerate() {
+            let heard = packets[..number].iter().rfind(|other| other.1 + 20_000 <= sent);
+            let echo = heard.map_or(0, |other| of_a(other.1 + 10));
+            let (seq, flags) = (number as u32 * 100, if number == 0 { 0x12 } else { 0x10 });
+            let b = (B.0, PORT + flow);
+            tap.tcp(seen, b, A, &Tcp { seq, ack: 1, flags, clock: of_b(sent), echo, len: 100 });
+            let ack =
+                Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock: of_a(seen + 10), echo: of_b(sent), len: 0 };
+            tap.tcp(seen + 10, A, b, &ack);
+        }
+    }
+    (tap, truth)
+}
+
+#[test]
+fn connections_that_stamp_by_one_clock_are_told_of_an_empty_queue_by_those_that_have_gone() {
+    for (seconds, ppm, has_one_offset) in
+        [(20, 0.0, true), (20, 0.0, false), (80, 60.0, true), (80, -60.0, true)]
+    {
+        let (tap, truth) = one_after_the_other(seconds, ppm, has_one_offset);
+        let found = tap.found();
+        for flow in found.seen.flows.iter().filter(|flow| flow.source.port > PORT && flow.direct.is_some()) {
+            assert_eq!(flow.flags.has(Flags::BASE_TOLD), has_one_offset, "{ppm}: {flow:?}");
+            let own = || truth.iter().filter(|row| PORT + row.1 == flow.source.port);
+            let mean_ms = own().map(|row| row.2 as f64 / 1e3).sum::<f64>() / own().count() as f64;
+            let off_ms = flow.direct.unwrap().sample_mean_ms - mean_ms;
+            assert_eq!(off_ms.abs() < 0.6, has_one_offset, "{ppm}: {off_ms} of {mean_ms} ms");
+        }
+        assert_eq!(tap.0.report().hosts, found.report().hosts, "whatever else is asked for");
+    }
+}
+
 /// Through a token bucket of 1 Mbit/s, for half a minute: heartbeats, from the second second on others' full packets, eight of which are
 /// always there, and from the fifth second on a connection whose twenty packets follow each other likewise, each as soon as one has left. A
 /// packet of either: its port, when it was sent, and when it left.

@@ -26,6 +26,7 @@ use crate::clocks::told::Told;
 use crate::clocks::track::NEAR_BASE_US;
 use crate::config::Base;
 use crate::hosts::direction::{Depth, Direction};
+use crate::hosts::one_clock::{Higher, Stamps};
 use crate::hosts::shared::{HostClock, Shared};
 use crate::hosts::source::Source;
 use crate::report::Protocol;
@@ -39,6 +40,8 @@ const KEPT: usize = 16;
 const KEPT_MAX: usize = 256;
 const FEW_SAMPLES: usize = 1 << 16;
 const SAMPLES_MIN: usize = 50;
+/// Fewer tell where they saw an empty queue, if nothing of what is between.
+const FEW_SAMPLES_MIN: usize = 8;
 /// So many flows of a uTP socket are asked whether they are told.
 const ASKED_MAX: usize = 4;
 /// Who never waited for much longer than the shortest round trip saw no queue. Less than that of a queue is nobody's concern.
@@ -72,6 +75,10 @@ struct Company {
     shortest_us: f64,
     /// The coarsest tick of their clocks.
     tick_us: f64,
+    /// Whether any of them saw a queue.
+    has_queue: bool,
+    /// Of connections that were not told.
+    stamps: Vec<Stamps>,
 }
 
 /// A delay of a flow, and whether others told where the flow's begin: that is not exact.
@@ -86,11 +93,19 @@ struct Above {
     spread_us: f64,
 }
 
+/// What is known of where a direction's base should be.
+struct Known {
+    /// By those who were there with it.
+    above: Option<Above>,
+    /// By those who stamp as it does.
+    higher: Option<Higher>,
+}
+
 impl Company {
     /// `None` where no flow of the host saw a longer way than others, or no queue.
     fn of(clock: &HostClock<'_>) -> Option<Self> {
         let timed = |sender: &Sender| {
-            let (round_trip_us, span_us) = clock.source.round_trip_us(sender, SAMPLES_MIN)?;
+            let (round_trip_us, span_us) = clock.source.round_trip_us(sender, FEW_SAMPLES_MIN)?;
             Some((round_trip_us, span_us, *sender))
         };
         let mut long: Vec<(f64, f64, Sender)> = clock.host.iter().filter_map(timed).collect();
@@ -106,30 +121,49 @@ impl Company {
         // Who can have seen least of a queue that was not counted comes first, and of like ones who was there longest.
         let missed = |round_trip_us: f64| ((round_trip_us - shortest_us) / NEAR_US).max(1.0).log2() as u32;
         long.sort_by(|a, b| missed(a.0).cmp(&missed(b.0)).then(b.1.total_cmp(&a.1)));
-        let mut company = Self { delays: Vec::new(), is_confirmed: false, shortest_us, tick_us: 0.0 };
+        let mut company = Self::new(shortest_us);
         for (number, (round_trip_us, _, sender)) in long.into_iter().take(KEPT_MAX).enumerate() {
             if number >= KEPT && company.delays.len() > FEW_SAMPLES {
                 break;
             }
-            company.add(clock.read_alone(sender), missed(round_trip_us) > 0, clock.source.shelf);
+            let (direction, may_have_missed) = (clock.read_alone(sender), missed(round_trip_us) > 0);
+            if clock.source.samples(&sender) >= SAMPLES_MIN {
+                company.add(direction, may_have_missed, clock.source.shelf);
+            } else if !may_have_missed {
+                company.stamps.extend(Stamps::of(&direction));
+            }
         }
-        company.delays.iter().any(|met| met.delay.queue_us > NEAR_US).then_some(company)
+        (company.has_queue || !company.stamps.is_empty()).then_some(company)
+    }
+
+    const fn new(shortest_us: f64) -> Self {
+        Self {
+            delays: Vec::new(),
+            is_confirmed: false,
+            shortest_us,
+            tick_us: 0.0,
+            has_queue: false,
+            stamps: Vec::new(),
+        }
     }
 
     /// Takes a flow in; one that may have begun in a queue only where it is known by how much.
     fn add(&mut self, mut direction: Direction, may_have_missed: bool, shelf: &Shelf) {
-        let above = self.above(&direction);
-        if above.is_none() && may_have_missed && !self.delays.is_empty() {
+        let known = self.known(&direction);
+        let is_known = known.above.is_some() || known.higher.is_some();
+        if !is_known && may_have_missed && !self.delays.is_empty() {
             return;
         }
-        let told_us = self.believed_us(&direction, above.as_ref(), direction.shortest_us());
-        if let Some(above_us) = told_us {
-            direction.reading.lower_base(above_us, self.is_confirmed);
+        let told_us = self.believed_us(&direction, &known, direction.shortest_us());
+        match told_us {
+            Some(above_us) => direction.reading.lower_base(above_us, self.is_confirmed),
+            None => self.stamps.extend(Stamps::of(&direction)),
         }
         let (track, mut delays) = (&mut direction.reading.direct, Vec::new());
         self.is_confirmed |= !track.is_unconfirmed();
         self.tick_us = self.tick_us.max(track.tick_us);
         track.take_delays(Base::Whole, &mut delays, shelf);
+        self.has_queue |= delays.iter().any(|delay| delay.queue_us > NEAR_US);
         let is_told = told_us.is_some();
         self.delays.extend(delays.into_iter().map(|delay| Met { delay, is_told }));
         self.delays.sort_by_key(|met| met.delay.time_us);
@@ -137,8 +171,8 @@ impl Company {
 
     /// Lowers a direction's base to where the others tell that it is.
     fn mend(&self, direction: &mut Direction) {
-        let shortest_us = direction.shortest_us();
-        if let Some(above_us) = self.believed_us(direction, self.above(direction).as_ref(), shortest_us) {
+        let known = self.known(direction);
+        if let Some(above_us) = self.believed_us(direction, &known, direction.shortest_us()) {
             direction.reading.lower_base(above_us, self.is_confirmed);
             direction.is_base_told = true;
         }
@@ -146,19 +180,30 @@ impl Company {
 
     /// By how much the base of a uTP socket is to be lowered, whose shortest round trip is told.
     fn tells(&self, direction: &Direction, shortest_us: f64) -> Option<f64> {
-        self.believed_us(direction, self.above(direction).as_ref(), Some(shortest_us))
+        self.believed_us(direction, &self.known(direction), Some(shortest_us))
     }
 
-    /// By how much the base is to be lowered, where that can be so.
-    fn believed_us(
-        &self,
-        direction: &Direction,
-        above: Option<&Above>,
-        shortest_us: Option<f64>,
-    ) -> Option<f64> {
-        let longer_us = shortest_us? - self.shortest_us;
-        let above_us = above?.tells(direction)?;
-        (above_us <= longer_us + NEAR_US).then_some(above_us)
+    fn known(&self, direction: &Direction) -> Known {
+        let stamps = if direction.about.start_was_seen() { Stamps::of(direction) } else { None };
+        Known {
+            above: if self.has_queue { self.above(direction) } else { None },
+            higher: stamps.and_then(|stamps| stamps.above(&self.stamps)),
+        }
+    }
+
+    /// By how much the base is to be lowered, where that can be so. One clock tells it to the tick, unless its drift is not known, or
+    /// who had it was in a queue as well.
+    fn believed_us(&self, direction: &Direction, known: &Known, shortest_us: Option<f64>) -> Option<f64> {
+        let most_us = shortest_us? - self.shortest_us + NEAR_US;
+        let can_be = |above_us: &f64| *above_us <= most_us;
+        let tick_us = direction.reading.direct.tick_us;
+        let by_company = known.above.as_ref().and_then(|above| above.tells(direction)).filter(can_be);
+        let by_clock = known.higher.as_ref().and_then(|higher| higher.tells(tick_us)).filter(can_be);
+        let is_exact = known.higher.as_ref().is_some_and(|higher| higher.open_us <= tick_us);
+        match (by_clock, by_company) {
+            (Some(us), Some(other_us)) if is_exact && other_us <= us + NEAR_US => Some(us),
+            (by_clock, by_company) => by_company.or(by_clock),
+        }
     }
 
     fn above(&self, direction: &Direction) -> Option<Above> {

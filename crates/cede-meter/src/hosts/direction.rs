@@ -22,7 +22,7 @@ const SHORT_SAMPLES: u64 = 50;
 const SHORT_US: f64 = 10e6;
 const COARSE_TICK_HZ: f64 = 250.0;
 /// Clocks of 32 bits begin anew after so many ticks.
-const WRAP_TICKS: f64 = (1_u64 << 32) as f64;
+pub(crate) const WRAP_TICKS: f64 = (1_u64 << 32) as f64;
 
 /// A direction that is to be analysed.
 pub(crate) struct Direction {
@@ -75,6 +75,10 @@ impl About {
 
     pub(crate) const fn protocol(&self) -> Protocol {
         protocol(&self.key)
+    }
+
+    pub(crate) const fn start_was_seen(&self) -> bool {
+        self.marks.has(Marks::START)
     }
 
     pub(crate) fn source(&self) -> Socket {

@@ -2,6 +2,7 @@
 
 pub(crate) mod company;
 pub(crate) mod direction;
+pub(crate) mod one_clock;
 pub(crate) mod quickest;
 pub(crate) mod senders;
 pub(crate) mod several;
