@@ -58,6 +58,18 @@ fn source_v6(from: IpAddr) -> Option<in6_pktinfo> {
     Some(in6_pktinfo { ipi6_addr: in6_addr { s6_addr: from.octets() }, ipi6_ifindex: 0 })
 }
 
+/// Whether the network may cut what a socket sends; where it may not, what is larger than a router once said is sent all the same.
+pub(crate) fn let_fragment(socket: &impl AsFd, is_ipv6: bool, may: bool) -> io::Result<()> {
+    use rustix::net::sockopt::{
+        Ipv4PathMtuDiscovery as V4, Ipv6PathMtuDiscovery as V6, set_ip_mtu_discover, set_ipv6_mtu_discover,
+    };
+    if is_ipv6 {
+        set_ipv6_mtu_discover(socket, if may { V6::DONT } else { V6::PROBE })?;
+    }
+    // A socket that speaks both has both.
+    Ok(set_ip_mtu_discover(socket, if may { V4::DONT } else { V4::PROBE })?)
+}
+
 /// Leaves out the kernel's receive timestamps, which `quinn-udp` turns on.
 pub(crate) fn disable_timestamps(socket: &impl AsFd) -> io::Result<()> {
     Ok(setsockopt(socket, sockopt::ReceiveTimestampns, &false)?)

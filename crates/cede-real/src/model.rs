@@ -65,6 +65,10 @@ impl Wire for Model {
     fn send_gathered(&self, _: Way, _: &[IoSlice<'_>], _: Option<u16>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
+
+    fn let_fragment(&self, _: bool) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 fn end(queue: &Mutex<Queue>) {

@@ -26,6 +26,9 @@ pub(crate) trait Wire {
 
     /// As [`Wire::send`], from parts; any error but `WouldBlock` where that cannot be had.
     fn send_gathered(&self, way: Way, parts: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()>;
+
+    /// Whether the network may cut what is sent from now on; an error where there is no such choice.
+    fn let_fragment(&self, may: bool) -> io::Result<()>;
 }
 
 /// What became of a batch.
@@ -72,6 +75,7 @@ impl Outgoing {
     pub fn send_batch(&mut self, now: Instant, endpoint: &mut Endpoint<Way>, udp: &impl Wire) -> Sending {
         self.gather(now, endpoint, udp.max_segments());
         let Some(way) = self.way else { return Sending::Nothing };
+        let is_cut = self.packets.iter().any(|packet| packet.may_fragment) && udp.let_fragment(true).is_ok();
         let result = self.send_gathered(udp, way).or_else(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Err(error),
             // Whatever was wrong with it, the other way finds out whether it can be had at all.
@@ -82,6 +86,10 @@ impl Outgoing {
             kind if means_unreachable(kind) => self.send_copied(udp, way),
             _ => Err(error),
         });
+        if is_cut {
+            // What could be changed can be changed back.
+            let _ = udp.let_fragment(false);
+        }
         match result {
             Ok(()) => {
                 self.sent.calls += 1;
@@ -132,7 +140,7 @@ impl Outgoing {
             let Some((way, packet)) = self.next.take().or_else(|| endpoint.poll_transmit(now)) else {
                 return;
             };
-            if self.fits(way, packet.len(), max_segments.min(MAX_PACKETS)) {
+            if self.fits(way, &packet, max_segments.min(MAX_PACKETS)) {
                 self.append(way, packet);
             } else {
                 self.next = Some((way, packet));
@@ -141,11 +149,13 @@ impl Outgoing {
         }
     }
 
-    fn fits(&self, way: Way, bytes: usize, max_segments: usize) -> bool {
+    fn fits(&self, way: Way, packet: &Transmit, max_segments: usize) -> bool {
+        let bytes = packet.len();
         match self.way {
             None => true,
             Some(other) => {
-                way == other
+                !packet.may_fragment
+                    && way == other
                     && way.from == other.from
                     && bytes <= self.segment
                     && self.bytes + bytes <= BATCH_BYTES
@@ -159,7 +169,7 @@ impl Outgoing {
         if self.way.is_none() {
             (self.way, self.segment) = (Some(way), bytes.max(1));
         }
-        self.sealed = bytes < self.segment;
+        self.sealed = bytes < self.segment || packet.may_fragment;
         self.bytes += bytes;
         self.packets.push(packet);
     }

@@ -28,3 +28,7 @@ pub(crate) fn next_complaint<S>(_: &S) -> io::Result<Option<Complaint>> {
 pub(crate) fn enable_complaints<S>(_: &S, _: bool) -> io::Result<()> {
     unsupported()
 }
+
+pub(crate) fn let_fragment<S>(_: &S, _: bool, _: bool) -> io::Result<()> {
+    unsupported()
+}

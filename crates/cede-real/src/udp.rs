@@ -6,7 +6,8 @@
 //! report them in, and none are set.
 //!
 //! Every datagram leaves with "don't fragment" set, not only path-MTU probes: ordinary packets have a size that is known
-//! to pass, and one that no longer does is better lost, which shows, than fragmented, which does not.
+//! to pass, and one that no longer does is better lost, which shows, than fragmented, which does not. Those that are known to be too
+//! large, and have to arrive as they are, leave without, one at a time.
 
 use crate::complaint::Complaint;
 use crate::config::SocketConfig;
@@ -179,6 +180,10 @@ impl Wire for Udp {
 
     fn send_gathered(&self, way: Way, parts: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
         self.socket.try_io(Interest::WRITABLE, || system::send_gathered(&self.socket, way, parts, segment))
+    }
+
+    fn let_fragment(&self, may: bool) -> io::Result<()> {
+        system::let_fragment(&self.socket, self.local.is_ipv6(), may)
     }
 }
 

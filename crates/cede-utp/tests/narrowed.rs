@@ -104,6 +104,35 @@ fn a_router_that_says_what_fits_costs_no_timeout() {
     }
 }
 
+/// Peers of another make, which put no parts together.
+#[test]
+fn what_others_must_have_as_it_is_the_network_may_cut() {
+    for named in [Some(None), Some(Some(1252)), None] {
+        let config = Config { announce: false, ..config(Mtu::SEARCH_IPV4, true) };
+        let (mut world, passes) = flowing(&config, |_| Fate::Deliver);
+        assert!(
+            !world.sides[0].connection.is_peer_known() && world.log.iter().all(|seen| !seen.may_fragment)
+        );
+        let inner = std::mem::replace(&mut world.judge, Box::new(|_| Fate::Deliver));
+        let mut inner = inner;
+        world.judge = Box::new(move |seen| if seen.may_fragment { Fate::Deliver } else { inner(seen) });
+        passes.set(1252);
+        world.run_for(ms(25));
+        if let Some(named) = named {
+            let now = world.local(0);
+            world.sides[0].connection.packet_too_big(now, named);
+        }
+        assert!(arrives(&mut world, Duration::from_secs(10)), "{named:?}");
+        let sender = &world.sides[0].connection;
+        assert_eq!(sender.statistics().timeouts, if named.is_some() { 0 } else { 3 }, "{named:?}");
+        assert!(!world.log.iter().any(is_part));
+        let cut = world.log.iter().filter(|seen| seen.may_fragment);
+        assert!(cut.clone().all(|seen| seen.udp_bytes > 1252) && (1..200).contains(&cut.count()));
+        let found = sender.snapshot().payload_bytes as usize + 20;
+        assert!(found <= 1252 && 1252 - found <= 16, "{found}");
+    }
+}
+
 #[test]
 fn an_outage_makes_packets_small_for_a_moment_only() {
     let (mut world, passes) = flowing(&config(Mtu::SEARCH_IPV4, true), |_| Fate::Deliver);

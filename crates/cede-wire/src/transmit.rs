@@ -12,6 +12,9 @@ pub struct Transmit {
     pub payload: Payload,
     /// The network must drop the packet rather than fragment it (a path-MTU probe).
     pub dont_fragment: bool,
+    /// The packet is known to be too large for the path and has to arrive as it is: a world that has the choice lets the network
+    /// cut it, where else it would rather lose what is too large.
+    pub may_fragment: bool,
     /// What the IP header says of congestion; transports that do not understand marks leave the default.
     pub ecn: Ecn,
 }

@@ -107,6 +107,7 @@ impl Connection {
             head: reset.encode(),
             payload: Payload::Empty,
             dont_fragment: false,
+            may_fragment: false,
             ecn: Ecn::NotEct,
         })
     }

@@ -175,6 +175,7 @@ impl Connection {
             head: segment.encode(),
             payload: Payload::Empty,
             dont_fragment: false,
+            may_fragment: false,
             ecn: Ecn::NotEct,
         })
     }
@@ -320,6 +321,7 @@ impl Connection {
             head: reset.encode(),
             payload: Payload::Empty,
             dont_fragment: false,
+            may_fragment: false,
             ecn: Ecn::NotEct,
         })
     }

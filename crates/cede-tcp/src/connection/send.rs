@@ -58,7 +58,13 @@ impl Connection {
         self.statistics.acks_sent += 1;
         // In FIN's wake the next octet's number lies beyond it.
         let header = self.header(now, self.board.next(), Flags::ACK);
-        Transmit { head: header.encode(), payload: Payload::Empty, dont_fragment: false, ecn: Ecn::NotEct }
+        Transmit {
+            head: header.encode(),
+            payload: Payload::Empty,
+            dont_fragment: false,
+            may_fragment: false,
+            ecn: Ecn::NotEct,
+        }
     }
 
     /// The header of a segment that begins at `offset`, with the acknowledgement, which is thereby sent.
@@ -292,7 +298,13 @@ impl Connection {
         }
         let (ecn, told) = self.ecn_of_data(is_new && !outgoing.payload.is_empty());
         let header = self.header(now, outgoing.offset, flags.with(told));
-        Transmit { head: header.encode(), payload: outgoing.payload, dont_fragment: false, ecn }
+        Transmit {
+            head: header.encode(),
+            payload: outgoing.payload,
+            dont_fragment: false,
+            may_fragment: false,
+            ecn,
+        }
     }
 
     /// Whether the window and its pacing let `bytes` leave now. Where time will, the deadline is set.

@@ -134,6 +134,7 @@ impl Connection {
             head,
             payload: Payload::from_shared(Arc::from(octets)),
             dont_fragment: true,
+            may_fragment: false,
             ecn: Ecn::NotEct,
         }
     }
@@ -223,6 +224,7 @@ impl Connection {
             head: self.finish_head(now, encoded),
             payload: Payload::Empty,
             dont_fragment: false,
+            may_fragment: false,
             ecn: Ecn::NotEct,
         }
     }

@@ -2,18 +2,22 @@
 //!
 //! No source: this is Cede's own. A path may carry less than it did: its route changes, or a tunnel opens. Packets under way keep their
 //! payload, since each number of uTP's stands for certain octets: repeated as they are they never arrive, and nothing behind
-//! them can be delivered. libutp and libtorrent send without "don't fragment", and leave it to routers, of which those for IPv6
-//! never do so, and to firewalls, which often drop fragments.
+//! them can be delivered. libutp and libtorrent send all but probes without "don't fragment", and leave it to routers, of which those for
+//! IPv6 never do so, and to firewalls, which often drop fragments.
 //!
 //! To its own kind ([`Connection::is_peer_known`]) Cede repeats such a packet in parts: DATA of the same number, each with an
 //! extension ([`EXT_PART`]) that says where in the payload it belongs and how long that is. A packet counts as arrived, and is
 //! acknowledged, once all of it has. For congestion control it is one packet, whose parts leave in a row.
 //!
+//! To peers of other makes such a packet leaves again whole, and the network is asked to cut it
+//! ([`Transmit::may_fragment`]): over IPv4 whoever has to, over IPv6 the sender's own system, where a router told it what fits.
+//! Whatever is cut from the stream from then on is small.
+//!
 //! What shows that packets have become too large is a router that says so, or (RFC 8899 section 4.3, as with Linux's
 //! `tcp_mtu_probing`) that a large one has been repeated in vain while three timeouts ran out: the search begins anew then.
 //!
-//! **What it leaves out.** Peers of other makes: packets that are cut from then on are small, those under way are lost with the
-//! connection, unless the path heals.
+//! **What it leaves out.** Peers of other makes where fragments are dropped, or no router says over IPv6 what fits: what is under way is
+//! lost with the connection, unless the path heals.
 //! **How it was validated.** `tests/narrowed.rs`.
 
 use super::Connection;
@@ -28,10 +32,10 @@ const EXTENSION_BYTES: u32 = 6;
 const SUSPICIOUS_TIMEOUTS: u32 = 3;
 
 impl Connection {
-    /// A packet that is repeated is larger than what passes now, and the peer puts parts together.
+    /// A packet that is repeated is larger than what passes now.
     #[inline]
-    pub(super) fn leaves_in_parts(&self, bytes: u32, again: bool) -> bool {
-        again && bytes > self.mtu.payload_bytes() && self.is_peer_known()
+    pub(super) fn is_outgrown(&self, bytes: u32, again: bool) -> bool {
+        again && bytes > self.mtu.payload_bytes()
     }
 
     /// The first part of a packet, which has been counted as one that leaves.
@@ -110,12 +114,9 @@ impl Connection {
         }
     }
 
-    /// Larger packets than now fit are under way: they do not arrive, and leave again in parts.
+    /// Larger packets than now fit are under way: they do not arrive, and leave again in parts, or for the network to cut.
     pub(super) fn return_outgrown(&mut self) {
         let most = self.mtu.payload_bytes();
-        if !self.is_peer_known() {
-            return;
-        }
         for number in self.sending.outbox.una()..self.sending.outbox.next() {
             let is_outgrown = self.sending.outbox.get(number).is_some_and(|slot| slot.payload_bytes > most);
             if is_outgrown && self.forget(number) {

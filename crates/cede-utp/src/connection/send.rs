@@ -538,11 +538,12 @@ impl Connection {
         if probe {
             return Some(self.probe(now, number, &payload));
         }
-        if self.leaves_in_parts(bytes, again) {
+        let may_fragment = self.is_outgrown(bytes, again);
+        if may_fragment && self.is_peer_known() {
             return self.transmit_in_parts(now, number);
         }
         let head = self.head_of_numbered(now, if fin { Kind::Fin } else { Kind::Data }, number, bytes, again);
-        Some(Transmit { head, payload, dont_fragment: false, ecn: Ecn::NotEct })
+        Some(Transmit { head, payload, dont_fragment: false, may_fragment, ecn: Ecn::NotEct })
     }
 
     /// Books of a DATA packet: the controller's, the pacer's, the zero-window probe's, the statistics.

@@ -60,7 +60,13 @@ impl<P: Copy + Ord> Strays<P> {
         let head = reset_for(&packet.header, random).encode(&[]).unwrap_or_default();
         self.waiting.push_back((
             peer,
-            Transmit { head, payload: Payload::Empty, dont_fragment: false, ecn: Ecn::NotEct },
+            Transmit {
+                head,
+                payload: Payload::Empty,
+                dont_fragment: false,
+                may_fragment: false,
+                ecn: Ecn::NotEct,
+            },
         ));
         true
     }

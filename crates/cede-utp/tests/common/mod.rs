@@ -47,6 +47,7 @@ pub struct Seen {
     /// Octets of UDP payload.
     pub udp_bytes: usize,
     pub dont_fragment: bool,
+    pub may_fragment: bool,
     /// Packets of this side before it.
     pub index: usize,
 }
@@ -65,6 +66,7 @@ impl Seen {
             payload_bytes: packet.payload.len() as u32,
             udp_bytes: whole.len(),
             dont_fragment: transmit.dont_fragment,
+            may_fragment: transmit.may_fragment,
             index,
         }
     }
