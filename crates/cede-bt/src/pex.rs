@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 
 /// Peers of each kind in one message.
 pub const MAX_PEERS: usize = 50;
-/// A peer with everything.
+/// A peer that wants nothing more (BEP 21).
 const SEED: u8 = 2;
 /// A peer that speaks uTP.
 const UTP: u8 = 4;
@@ -25,7 +25,7 @@ const REACHABLE: u8 = 0x10;
 pub struct Contact {
     /// Where it takes connections.
     pub address: SocketAddr,
-    /// It has everything.
+    /// It has everything, or says that it wants nothing more.
     pub is_seed: bool,
     /// We are connected over uTP.
     pub is_utp: bool,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use cede_bt::engine::{Action, Chunk, ConnId, Setup};
+use cede_bt::engine::{Action, Chunk, ConnId, Hearers, Setup};
 use cede_bt::extension::{Extension, Hearsay};
 use cede_bt::wire::{Decoder, Handshake, Item, Message, Reserved, WireLimits};
 use cede_bt::{Disposition, Engine, Profile, Transport};
@@ -87,7 +87,7 @@ impl Caller {
 }
 
 fn greeting(port: u16) -> Vec<u8> {
-    Extension::ours("cede test", Some(port), None, Hearsay { exchanges: true, punches: true })
+    Extension::ours("cede test", Some(port), None, Hearsay { exchanges: true, punches: true }, None)
 }
 
 /// A peer that was named by hand may begin later than we.
@@ -163,7 +163,7 @@ fn those_whom_we_have_called_hear_of_another_port() {
     let ear = |conn| (conn, Decoder::new(WireLimits::of(geometry().pieces())));
     let mut ears = [ear(ours), ear(theirs)];
     assert_eq!(caller.ports(&mut ears), [[6881], [6881]]);
-    caller.engine.set_extended(caller.now, greeting(7000));
+    caller.engine.set_extended(caller.now, greeting(7000), Hearers::Called);
     // A caller knows the port that it has called.
     assert_eq!(caller.ports(&mut ears), [vec![7000], vec![]]);
     let late = caller.engine.accept(caller.now, 7, Transport::Utp).unwrap();

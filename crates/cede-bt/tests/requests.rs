@@ -22,7 +22,7 @@ struct Pair {
 
 impl Pair {
     fn new(profile: Profile) -> Self {
-        let extended = Some(Extension::ours("cede test", None, None, Hearsay::default()));
+        let extended = Some(Extension::ours("cede test", None, None, Hearsay::default(), None));
         let mut engine =
             Engine::new(cede_bt::engine::Setup { extended, ..setup(0, false, profile, Disposition::ALL) });
         let now = Instant::from_secs(1);

@@ -314,7 +314,7 @@ impl Talk<'_> {
         if handshake.reserved.has(Reserved::FAST) {
             Message::HaveNone.encode(&mut self.output);
         }
-        let ours = Extension::ours(&self.seeker.client, None, None, Hearsay::default());
+        let ours = Extension::ours(&self.seeker.client, None, None, Hearsay::default(), None);
         Message::Extended(0, ours).encode(&mut self.output);
         Ok(())
     }

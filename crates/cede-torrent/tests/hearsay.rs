@@ -28,7 +28,7 @@ impl Peer {
         let reserved = Reserved::default().with(Reserved::EXTENDED);
         let handshake = Handshake { reserved, info_hash, peer_id: [id; 20] };
         let hearsay = Hearsay { exchanges: true, punches: true };
-        let extension = Message::Extended(0, Extension::ours("bare", Some(port), None, hearsay));
+        let extension = Message::Extended(0, Extension::ours("bare", Some(port), None, hearsay, Some(false)));
         let words = [&handshake.encode()[..], &extension.to_vec()].concat();
         stream.write_all(&words).await.unwrap();
         Self { stream, ear: Decoder::new(WireLimits::default()), heard: Payload::default() }
@@ -62,6 +62,10 @@ impl Peer {
         Extension::parse(&self.hears(0).await).unwrap().port
     }
 
+    async fn hears_upload_only(&mut self) -> Option<bool> {
+        Extension::parse(&self.hears(0).await).unwrap().upload_only
+    }
+
     async fn hears_hole(&mut self) -> holepunch::Message {
         holepunch::Message::parse(&self.hears(UT_HOLEPUNCH).await).unwrap()
     }
@@ -86,6 +90,41 @@ fn peers_are_told_of_the_port_that_a_router_leads_to_ours() {
         assert_eq!(caller.hears_port().await, Some(7_002));
         member.listener.set_outer_port(None);
         assert_eq!(called.hears_port().await, Some(member.address.port()));
+    });
+}
+
+#[test]
+fn peers_are_told_that_nothing_more_is_wanted() {
+    run(async {
+        let (info, content) = torrent(&[100_000, 100_000]);
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        let mut leech = Member::new(&info, None, &[true, false], choices(2, 5)).await;
+        leech.session.want_files();
+        seed.start();
+        leech.start();
+        let stream = TcpStream::connect(leech.address).await.unwrap();
+        let mut peer = Peer::greet(stream, info.info_hash(), 3, 7).await;
+        assert_eq!(peer.hears_upload_only().await, Some(false));
+        leech.session.add_peers(&[seed.address]);
+        assert_eq!(peer.hears_upload_only().await, Some(true));
+        leech.done().await;
+        let stream = TcpStream::connect(seed.address).await.unwrap();
+        let mut newcomer = Peer::greet(stream, info.info_hash(), 4, 8).await;
+        assert_eq!(newcomer.hears_upload_only().await, Some(true));
+    });
+}
+
+/// Who has the few pieces that it was told of would hang up.
+#[test]
+fn who_seems_to_have_nothing_does_not_say_that_it_wants_nothing() {
+    run(async {
+        let (info, content) = torrent(&[100_000]);
+        let mut member = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        member.session.super_seed();
+        member.start();
+        let stream = TcpStream::connect(member.address).await.unwrap();
+        let mut peer = Peer::greet(stream, info.info_hash(), 2, 7).await;
+        assert_eq!(peer.hears_upload_only().await, Some(false));
     });
 }
 
@@ -141,7 +180,7 @@ fn peers_that_ask_for_each_other_are_introduced() {
         }
         let stream = TcpStream::connect(member.address).await.unwrap();
         let mut unable = Peer::greet(stream, info.info_hash(), 4, 7_105).await;
-        let silent = Extension::ours("mute", Some(7_105), None, Hearsay::default());
+        let silent = Extension::ours("mute", Some(7_105), None, Hearsay::default(), None);
         unable.say(0, silent).await;
         let is_heard =
             || member.session.view().peers.iter().any(|peer| peer.client.as_deref() == Some("mute"));

@@ -86,6 +86,8 @@ pub(super) struct Tally {
     pub(super) unused_slots: u32,
     /// How often it has said where its node of the distributed hash table listens.
     pub(super) ports_heard: u8,
+    /// It says that it wants nothing of anybody (BEP 21).
+    pub(super) upload_only: bool,
 }
 
 /// When something was last heard and said.
@@ -188,6 +190,11 @@ impl<A: Copy> Conn<A> {
         self.tally.unchoked_at.max(self.tally.requested_at).filter(|_| could_ask)
     }
 
+    /// It wants nothing of anybody, by what it has or by its own word.
+    pub(super) fn is_sated(&self) -> bool {
+        self.tally.upload_only || self.have.is_full()
+    }
+
     pub(super) const fn contender(&self) -> Contender {
         Contender { transport: self.transport, opened_by_us: self.opened_by_us }
     }
@@ -201,6 +208,7 @@ impl<A: Copy> Conn<A> {
             opened_by_us: self.opened_by_us,
             peer_id: self.peer_id,
             pieces: self.have.count(),
+            upload_only: self.tally.upload_only,
             choking: self.choking,
             interested: self.interested,
             peer_choking: self.peer_choking,
@@ -228,6 +236,8 @@ pub struct ConnView<A> {
     pub peer_id: [u8; 20],
     /// How many pieces the peer has.
     pub pieces: u32,
+    /// It says that it wants nothing of anybody.
+    pub upload_only: bool,
     /// We choke the peer.
     pub choking: bool,
     /// We want something of the peer.

@@ -6,7 +6,7 @@ use super::{Action, CloseReason, Engine, PeerAddress, Verdict};
 use crate::bitfield::Bitfield;
 use crate::choker::ChokerRule;
 use crate::disposition::Transport;
-use crate::extension::OUR_REQUESTS;
+use crate::extension::{OUR_REQUESTS, UPLOAD_ONLY};
 use crate::wire::{BlockRef, Handshake, Item, Message, Reserved};
 use cede_units::Instant;
 use cede_wire::Payload;
@@ -138,7 +138,6 @@ impl<A: PeerAddress> Engine<A> {
             return Err(CloseReason::Misbehaved);
         }
         match message {
-            Message::KeepAlive => {}
             Message::Choke => return self.on_choke(now, index),
             Message::Unchoke => {
                 if core::mem::replace(&mut conn.peer_choking, false) {
@@ -157,11 +156,12 @@ impl<A: PeerAddress> Engine<A> {
             Message::Request(block) => return self.on_request(now, index, block),
             Message::Cancel(block) => self.on_cancel(now, index, block),
             Message::Port(port) => self.on_port(index, port),
-            Message::Extended(0, payload) => self.on_introduction(now, id, &payload),
+            Message::Extended(0, payload) => return self.on_introduction(now, id, &payload),
+            Message::Extended(UPLOAD_ONLY, payload) => return self.on_upload_only(index, &payload),
             Message::Extended(name, payload) => self.act(Action::Extended { conn: id, id: name, payload }),
             Message::HashRequest(range) => self.act(Action::HashRequest { conn: id, range }),
             // Whoever asks for hashes does so before there is an engine.
-            Message::Hashes(..) | Message::HashReject(_) => {}
+            Message::KeepAlive | Message::Hashes(..) | Message::HashReject(_) => {}
             other => return self.on_fast_message(now, index, &other, first),
         }
         Ok(())

@@ -148,7 +148,7 @@ impl<A: PeerAddress> Engine<A> {
         self.act(Action::Announce { event: AnnounceEvent::Completed, want: 0 });
         self.act(Action::Complete);
         for index in self.list.clone() {
-            if self.at(index).is_some_and(|conn| conn.have.is_full()) {
+            if self.at(index).is_some_and(|conn| conn.is_sated()) {
                 self.close(now, index, CloseReason::BothComplete);
             }
         }

@@ -69,6 +69,7 @@ use conn::Conn;
 pub use conn::{ConnId, ConnView};
 pub use crowd::neighbourhood;
 use dial::Dials;
+pub use outbound::Hearers;
 use shares::Shares;
 use sources::Source;
 pub use sources::SourceId;
@@ -111,7 +112,7 @@ pub enum CloseReason {
     Ourselves,
     /// There is a better connection to the same peer.
     Duplicate,
-    /// Neither can want anything of the other.
+    /// Neither wants anything of the other.
     BothComplete,
     /// The peer broke the protocol's rules.
     Misbehaved,
@@ -435,6 +436,13 @@ impl<A: PeerAddress> Engine<A> {
     #[must_use]
     pub fn lacks(&self, piece: u32) -> bool {
         self.picker.lacks(piece)
+    }
+
+    /// Whether peers are to be told that nothing more is wanted (BEP 21). Who seems to have nothing would be left at once by those that
+    /// have the few pieces that they were told of.
+    #[must_use]
+    pub const fn is_upload_only(&self) -> bool {
+        self.complete && !self.is_super_seeding()
     }
 
     /// Whether everything wanted is here.

@@ -13,6 +13,15 @@ use cede_wire::Payload;
 /// Without an upload limit, so much leaves over one connection before the next has its turn.
 const TURN_BYTES: u32 = 16 << 10;
 
+/// Who is to hear what has changed of us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hearers {
+    /// Every peer.
+    All,
+    /// Those whom we have called: they alone cannot know where we take connections but by our words.
+    Called,
+}
+
 impl<A: PeerAddress> Engine<A> {
     /// Says how many octets the transport of a connection takes now.
     pub fn set_room(&mut self, id: ConnId, room: u32) {
@@ -68,12 +77,11 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
-    /// What the handshake of the extension protocol says from now on. Those whom we have called hear it again: they alone cannot know
-    /// where we take connections but by its words.
-    pub fn set_extended(&mut self, now: Instant, handshake: Vec<u8>) {
-        let is_told = |conn: &Conn<A>| conn.opened_by_us && conn.reserved.has(Reserved::EXTENDED);
+    /// What the handshake of the extension protocol says from now on, and who of those that are connected hears it again.
+    pub fn set_extended(&mut self, now: Instant, handshake: Vec<u8>, hearers: Hearers) {
+        let is_told = |conn: &Conn<A>| hearers == Hearers::All || conn.opened_by_us;
         for index in self.list.clone() {
-            if self.at(index).is_some_and(|conn| is_told(conn)) {
+            if self.at(index).is_some_and(|conn| is_told(conn) && conn.reserved.has(Reserved::EXTENDED)) {
                 self.say(now, index, &Message::Extended(0, handshake.clone()));
             }
         }

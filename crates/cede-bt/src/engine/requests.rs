@@ -1,7 +1,7 @@
 //! Asking for blocks.
 
 use super::conn::{Conn, ConnId, REQUEST_LIMIT};
-use super::{Action, Engine, PeerAddress};
+use super::{Action, CloseReason, Engine, PeerAddress, Verdict};
 use crate::bitfield::Bitfield;
 use crate::extension::Extension;
 use crate::picker::Order;
@@ -22,15 +22,28 @@ impl<A> Conn<A> {
 impl<A: PeerAddress> Engine<A> {
     /// The handshake of the extension protocol says how many requests the peer answers at a time (BEP 10, `reqq`), and what came with
     /// it, an unchoke say, is not looked at before.
-    pub(super) fn on_introduction(&mut self, now: Instant, id: ConnId, payload: &[u8]) {
-        let Some(conn) = self.conn(id) else { return };
+    pub(super) fn on_introduction(&mut self, now: Instant, id: ConnId, payload: &[u8]) -> Verdict {
+        let Some(conn) = self.conn(id) else { return Ok(()) };
         let extension = Extension::parse(payload);
         let told = extension.as_ref().and_then(|extension| extension.requests);
         conn.request_limit = told.or(conn.request_limit).or(Some(REQUEST_LIMIT));
         self.ask(now, id.index);
-        if let Some(extension) = extension {
-            self.act(Action::Introduced { conn: id, extension });
-        }
+        let Some(extension) = extension else { return Ok(()) };
+        let upload_only = extension.upload_only;
+        self.act(Action::Introduced { conn: id, extension });
+        upload_only.map_or(Ok(()), |upload_only| self.note_upload_only(id.index, upload_only))
+    }
+
+    /// libtorrent tells of a change in a message of its own.
+    pub(super) fn on_upload_only(&mut self, index: u32, payload: &[u8]) -> Verdict {
+        payload.first().map_or(Ok(()), |told| self.note_upload_only(index, *told != 0))
+    }
+
+    fn note_upload_only(&mut self, index: u32, upload_only: bool) -> Verdict {
+        let complete = self.complete;
+        let Some(conn) = self.at(index) else { return Ok(()) };
+        conn.tally.upload_only = upload_only;
+        if complete && upload_only { Err(CloseReason::BothComplete) } else { Ok(()) }
     }
 
     /// How many blocks a peer owes us.

@@ -24,7 +24,7 @@ const PORT: u16 = 6881;
 /// What a simulated peer that exchanges others says of itself.
 pub(super) fn introduction() -> Vec<u8> {
     let hearsay = Hearsay { exchanges: true, punches: false };
-    Extension::ours("cede-lab", Some(PORT), None, hearsay)
+    Extension::ours("cede-lab", Some(PORT), None, hearsay, None)
 }
 
 /// A peer that hears of others.

@@ -95,14 +95,23 @@ pub(super) fn setup(
         profile: in_the_open(choices.profile),
         disposition: choices.disposition,
         upload_limit: choices.upload_limit,
-        extended: Some(greeting(info, choices, port)),
+        extended: Some(greeting(info, choices, Told { port, upload_only: false })),
         notes: false,
         random: Random::named(choices.seed, "engine"),
     })
 }
 
+/// What peers are told of us that may change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Told {
+    /// The port that we are called at.
+    pub port: Option<u16>,
+    /// Nothing more is wanted.
+    pub upload_only: bool,
+}
+
 /// What peers are told of us.
-pub(super) fn greeting(info: &Info, choices: &Choices, port: Option<u16>) -> Vec<u8> {
+pub(super) fn greeting(info: &Info, choices: &Choices, told: Told) -> Vec<u8> {
     let size = u32::try_from(info.raw.len()).ok();
-    Extension::ours(&choices.client, port, size, choices.hearsay(info))
+    Extension::ours(&choices.client, told.port, size, choices.hearsay(info), Some(told.upload_only))
 }

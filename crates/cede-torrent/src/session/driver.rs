@@ -1,13 +1,14 @@
 //! What has to run beside the connections' tasks: deadlines, what the disk says, notes, and who hears of whom.
 
-use super::choices::greeting;
+use super::choices::{Told, greeting};
 use super::dial;
 use super::error::SessionError;
-use super::state::Inner;
+use super::state::{Inner, State};
 use crate::disk::Report;
 use crate::listener::Listener;
 use crate::reception::Door;
 use crate::storage::{Notes, Stamp, Storage};
+use cede_bt::engine::Hearers;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -22,19 +23,23 @@ impl Inner {
     /// Callers are taken up as long as what comes back is there.
     fn start(self: &Rc<Self>) -> Option<Door> {
         let mut state = self.state.borrow_mut();
+        self.tell_anew(&mut state);
         state.engine.start(self.now());
         self.pump(&mut state);
         state.listener.as_ref().map(|listener| listener.receive(dial::names(&self.info), self.clone()))
     }
 
-    /// A router may lead others to us by another port than before: peers hear of it.
-    fn look_at_port(self: &Rc<Self>) {
-        let mut state = self.state.borrow_mut();
+    /// Peers hear of what has changed: a router may lead others to us by another port than before, and once everything is here nothing
+    /// more is wanted.
+    fn tell_anew(self: &Rc<Self>, state: &mut State) {
         let port = state.listener.as_deref().map(Listener::told_port);
-        if std::mem::replace(&mut state.told_port, port) != port {
-            let greeting = greeting(&self.info, &self.choices, port);
-            state.engine.set_extended(self.now(), greeting);
-            self.pump(&mut state);
+        let told = Told { port, upload_only: state.engine.is_upload_only() };
+        let before = std::mem::replace(&mut state.told, told);
+        if before != told {
+            let hearers = if before.upload_only == told.upload_only { Hearers::Called } else { Hearers::All };
+            let greeting = greeting(&self.info, &self.choices, told);
+            state.engine.set_extended(self.now(), greeting, hearers);
+            self.pump(state);
         }
     }
 }
@@ -72,7 +77,7 @@ impl Driver {
             if let Some(error) = inner.state.borrow_mut().error.take() {
                 return Err(error);
             }
-            inner.look_at_port();
+            inner.tell_anew(&mut inner.state.borrow_mut());
             let now = Instant::now();
             if now >= notes_at {
                 notes_at = now + NOTES_EVERY;

@@ -72,7 +72,7 @@ impl Session {
             engine.set_hybrid(hash);
         }
         let mut state = State::new(engine, disk, listener, wishes, download, layers::Server::new(info));
-        state.told_port = state.listener.as_deref().map(Listener::told_port);
+        state.told.port = state.listener.as_deref().map(Listener::told_port);
         let inner = Rc::new(Inner {
             state: RefCell::new(state),
             info: info.clone(),

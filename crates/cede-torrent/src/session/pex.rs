@@ -34,7 +34,8 @@ impl Inner {
         let contact = |view: ConnView<SocketAddr>| {
             let conn = Self::conn(state, view.id)?;
             let address = conn.borrow().contact(view.opened_by_us)?;
-            let (is_seed, is_utp) = (view.pieces == pieces, view.transport == Transport::Utp);
+            let (is_seed, is_utp) =
+                (view.upload_only || view.pieces == pieces, view.transport == Transport::Utp);
             let punches = conn.borrow().extension.ut_holepunch != 0;
             Some((view.id, Contact { address, is_seed, is_utp, punches, is_reached: view.opened_by_us }))
         };

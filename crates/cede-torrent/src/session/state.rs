@@ -1,6 +1,6 @@
 //! What a session's tasks share: the engine, its connections by their names, the disk, and what each of them has to know.
 
-use super::choices::Choices;
+use super::choices::{Choices, Told};
 use super::error::SessionError;
 use super::outgoing::Spare;
 use super::shared::Shared;
@@ -82,8 +82,8 @@ pub(crate) struct State {
     pub hashes: layers::Server,
     /// Who tells of peers behind routers.
     pub puncher: Puncher<ConnId>,
-    /// The port that peers are told of as ours.
-    pub told_port: Option<u16>,
+    /// What peers are told of us.
+    pub told: Told,
     /// Hears of nodes of the distributed hash table.
     pub hears_of_nodes: Option<Box<dyn Fn(SocketAddr)>>,
 }
@@ -119,7 +119,7 @@ impl State {
             deaf: HashSet::new(),
             hashes,
             puncher: Puncher::new(Time::ZERO),
-            told_port: None,
+            told: Told::default(),
             hears_of_nodes: None,
         }
     }
