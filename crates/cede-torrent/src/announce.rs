@@ -1,15 +1,17 @@
 //! Announcing ourselves to the trackers of a torrent, as long as it takes part.
 //!
-//! Source: BEP 3 and 12. Each tier is asked by itself, its trackers in order until one answers, the next also where
+//! Source: BEP 3, 12 and 31. Each tier is asked by itself, its trackers in order until one answers, the next also where
 //! one takes long; that which has answered is asked first from then on. What it leaves out: scrapes. How it was validated:
 //! against the tracker of this crate in the tests, and opentracker.
 
 use crate::acquaintance::Acquaintances;
-use crate::ask::{Question, ask, first_answer};
+use crate::ask::{Question, Refusal, ask, first_answer};
 use crate::origin::Origin;
 use crate::session::Wish;
 use cede_bt::engine::AnnounceEvent;
+use cede_bt::tracker::http::RetryIn;
 use cede_bt::tracker::{Announce, Answer, Event};
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -73,7 +75,7 @@ pub async fn run(
     for urls in tiers {
         let (inbox, wishes) = unbounded_channel();
         let (notes, acquaintances) = (notes.clone(), acquaintances.clone());
-        let tier = Tier { urls, identity, tracker_id: None, acquaintances, notes };
+        let tier = Tier { urls, resting: HashMap::new(), identity, tracker_id: None, acquaintances, notes };
         inboxes.push(inbox);
         tasks.spawn_local(tier.run(amounts.clone(), wishes));
     }
@@ -88,6 +90,8 @@ pub async fn run(
 
 struct Tier {
     urls: Vec<String>,
+    /// Those that want to be left alone, and until when.
+    resting: HashMap<String, Rest>,
     identity: Identity,
     tracker_id: Option<Vec<u8>>,
     acquaintances: Acquaintances,
@@ -117,7 +121,7 @@ impl Tier {
                     more_at = Some(asked_at + least);
                 }
                 None => {
-                    next = Some(Instant::now() + retry);
+                    next = self.next(Instant::now() + retry);
                     more_at = None;
                     retry = (retry * 2).min(MAX_RETRY);
                 }
@@ -129,11 +133,30 @@ impl Tier {
         }
     }
 
-    /// Asks the trackers until one answers, and says when it wants to be asked again.
+    /// Whether a tracker may be asked.
+    fn may_ask(&self, url: &str) -> bool {
+        self.resting.get(url).is_none_or(|rest| rest.0.is_some_and(|until| until <= Instant::now()))
+    }
+
+    /// When the next of those that have not answered is asked, where who says nothing of that is asked then.
+    fn next(&self, otherwise: Instant) -> Option<Instant> {
+        let rest_of = |url: &String| self.resting.get(url).filter(|_| !self.may_ask(url));
+        self.urls.iter().filter_map(|url| rest_of(url).map_or(Some(otherwise), |rest| rest.0)).min()
+    }
+
+    /// What a tracker says of when it wants to be asked again.
+    fn note_rest(&mut self, url: &str, retry: Option<RetryIn>) {
+        match retry {
+            Some(retry) => self.resting.insert(url.to_owned(), Rest::of(retry)),
+            None => self.resting.remove(url),
+        };
+    }
+
+    /// Asks the trackers that may be asked until one answers, and says when it wants to be asked again.
     async fn announce(&mut self, event: Event, want: u32, amounts: Amounts) -> Option<Pauses> {
         let announce = self.announcement(event, want, amounts);
-        let questions: Vec<_> = self
-            .urls
+        let urls: Vec<String> = self.urls.iter().filter(|url| self.may_ask(url)).cloned().collect();
+        let questions: Vec<_> = urls
             .iter()
             .map(|url| {
                 let (announce, tracker_id) = (announce.clone(), self.tracker_id.clone());
@@ -146,13 +169,23 @@ impl Tier {
                 ask(Question { url, announce, tracker_id, origin, acquaintances }, late)
             })
             .collect();
-        let note = |at: usize, result| drop(self.notes.send(Note { url: self.urls[at].clone(), result }));
-        let (at, answer) = first_answer(questions.into_iter(), |at, why| note(at, Err(why))).await?;
-        note(at, Ok(answer.clone()));
-        self.urls.swap(0, at);
+        let mut refused = |at: usize, refusal: Refusal| {
+            self.note_rest(&urls[at], refusal.retry);
+            self.note(&urls[at], Err(refusal.why));
+        };
+        let (at, answer) = first_answer(questions.into_iter(), &mut refused).await?;
+        self.note_rest(&urls[at], None);
+        self.note(&urls[at], Ok(answer.clone()));
+        if let Some(place) = self.urls.iter().position(|url| *url == urls[at]) {
+            self.urls.swap(0, place);
+        }
         let pauses = Pauses::of(&answer);
         self.tracker_id = answer.tracker_id.or(self.tracker_id.take());
         Some(pauses)
+    }
+
+    fn note(&self, url: &str, result: Result<Answer, String>) {
+        let _ = self.notes.send(Note { url: url.to_owned(), result });
     }
 
     fn announcement(&self, event: Event, want: u32, amounts: Amounts) -> Announce {
@@ -160,6 +193,20 @@ impl Tier {
         let Amounts { uploaded, downloaded, left, port: outer } = amounts;
         let (left, port) = (Some(left), outer.unwrap_or(port));
         Announce { info_hash, peer_id, port, uploaded, downloaded, left, event, key, wanted: Some(want) }
+    }
+}
+
+/// Until when a tracker is left alone that has refused; `None` for always.
+struct Rest(Option<Instant>);
+
+impl Rest {
+    fn of(retry: RetryIn) -> Self {
+        match retry {
+            RetryIn::Minutes(minutes) => {
+                Self(Some(Instant::now() + Duration::from_secs(60 * u64::from(minutes))))
+            }
+            RetryIn::Never => Self(None),
+        }
     }
 }
 
@@ -231,6 +278,28 @@ mod tests {
         assert_eq!((told.due(), told.wish(AnnounceEvent::More)), (Event::Completed, Event::Completed));
         told.owes_completed = false;
         assert_eq!(told.due(), Event::Interval);
+    }
+
+    /// A tracker that has not said when is asked after the usual time; those that have, then; where all want peace, nobody.
+    #[test]
+    fn a_tier_is_asked_again_when_the_first_of_its_trackers_may_be() {
+        let (notes, _heard) = unbounded_channel();
+        let origin = Origin::default();
+        let identity = Identity { info_hash: [0; 20], peer_id: [0; 20], port: 1, key: 0, origin };
+        let urls = vec!["a".to_owned(), "b".to_owned()];
+        let acquaintances = Acquaintances::default();
+        let mut tier =
+            Tier { urls, resting: HashMap::new(), identity, tracker_id: None, acquaintances, notes };
+        let soon = Instant::now() + RETRY;
+        tier.note_rest("a", Some(RetryIn::Minutes(5)));
+        assert_eq!((tier.may_ask("a"), tier.may_ask("b"), tier.next(soon)), (false, true, Some(soon)));
+        tier.note_rest("b", Some(RetryIn::Never));
+        let next = tier.next(soon).map(|next| next.duration_since(soon).as_secs());
+        assert_eq!((tier.may_ask("b"), next), (false, Some(5 * 60 - RETRY.as_secs())));
+        tier.note_rest("a", Some(RetryIn::Never));
+        assert_eq!(tier.next(soon), None);
+        tier.note_rest("a", None);
+        assert_eq!((tier.may_ask("a"), tier.next(soon)), (true, Some(soon)));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Asking one tracker, over HTTP or UDP, by IPv4 and by IPv6.
 //!
-//! Source: BEP 3, 7, 15, 23 and 41. A tracker sees the address that it is asked from: one that has addresses of both families is
+//! Source: BEP 3, 7, 15, 23, 31 and 41. A tracker sees the address that it is asked from: one that has addresses of both families is
 //! asked over both at once, so that it knows our peer by both (libtorrent does so, too). Peers that it lists by the names of
 //! their hosts are looked up. How it was validated: against the tracker of this crate in the tests, and opentracker.
 
 use crate::acquaintance::Acquaintances;
 use crate::fetch::{Fetched, begins, fetch, is_http, is_proxied};
 use crate::origin::{Family, Origin};
-use cede_bt::tracker::{Announce, Answer, Event, http};
+use cede_bt::tracker::http::{self, RetryIn};
+use cede_bt::tracker::{Announce, Answer, Event};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -39,12 +40,27 @@ pub struct Question {
     pub acquaintances: Acquaintances,
 }
 
+/// Why a tracker has not answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// For people.
+    pub why: String,
+    /// When it wants to be asked again, where it has said so.
+    pub retry: Option<RetryIn>,
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self { why, retry: None }
+    }
+}
+
 /// Asks one tracker over each family that leads to it, and returns the first answer; the other family's goes to `late` when it comes. Who
 /// says goodbye waits a little for both. Must run within a [`tokio::task::LocalSet`].
 ///
 /// # Errors
-/// Why there is no answer, for people.
-pub async fn ask(question: Question, late: impl FnOnce(Answer) + 'static) -> Result<Answer, String> {
+/// Why there is no answer.
+pub async fn ask(question: Question, late: impl FnOnce(Answer) + 'static) -> Result<Answer, Refusal> {
     let mut asked = JoinSet::new();
     for way in ways(&question).await? {
         let question = question.clone();
@@ -69,22 +85,41 @@ pub async fn ask(question: Question, late: impl FnOnce(Answer) + 'static) -> Res
             Err(_) => {}
         }
     }
-    Err(told(&failures))
+    Err(Refusal { why: told(&failures), retry: soonest(&failures) })
 }
 
-async fn hand_on(mut asked: JoinSet<Result<Answer, (Option<Family>, String)>>, late: impl FnOnce(Answer)) {
+async fn hand_on(mut asked: JoinSet<Result<Answer, Failed>>, late: impl FnOnce(Answer)) {
     if let Some(Ok(Ok(answer))) = asked.join_next().await {
         late(answer);
     }
 }
 
-fn told(failures: &[(Option<Family>, String)]) -> String {
+/// What came of one way.
+type Failed = (Option<Family>, Refusal);
+
+/// Where each way leads to somebody who says when, that is the soonest of it.
+fn soonest(failures: &[Failed]) -> Option<RetryIn> {
+    let minutes = |failed: &Failed| match failed.1.retry {
+        Some(RetryIn::Minutes(minutes)) => Some(minutes),
+        Some(RetryIn::Never) => Some(u32::MAX),
+        None => None,
+    };
+    let each: Option<Vec<u32>> = failures.iter().map(minutes).collect();
+    each?
+        .into_iter()
+        .min()
+        .map(|least| if least == u32::MAX { RetryIn::Never } else { RetryIn::Minutes(least) })
+}
+
+fn told(failures: &[Failed]) -> String {
     match failures {
         [] => "the tracker has no address".to_owned(),
-        [(_, why)] => why.clone(),
-        [(_, first), others @ ..] if others.iter().all(|(_, why)| why == first) => first.clone(),
+        [(_, refusal)] => refusal.why.clone(),
+        [(_, first), others @ ..] if others.iter().all(|(_, refusal)| refusal.why == first.why) => {
+            first.why.clone()
+        }
         several => {
-            let text = |(family, why): &(Option<Family>, String)| match family {
+            let text = |(family, Refusal { why, .. }): &Failed| match family {
                 Some(family) => format!("over {}: {why}", family.name()),
                 None => why.clone(),
             };
@@ -102,21 +137,21 @@ struct Way {
 }
 
 impl Way {
-    async fn ask(&self, question: Question) -> Result<Answer, String> {
+    async fn ask(&self, question: Question) -> Result<Answer, Refusal> {
         match udp_parts(&question.url) {
-            Some(_) => self.ask_udp(&question).await.map_err(|error| error.to_string()),
+            Some(_) => self.ask_udp(&question).await.map_err(|error| error.to_string().into()),
             None => self.ask_http(&question).await,
         }
     }
 
-    async fn ask_http(&self, question: &Question) -> Result<Answer, String> {
+    async fn ask_http(&self, question: &Question) -> Result<Answer, Refusal> {
         let url = http::url(&question.url, &question.announce, question.tracker_id.as_deref());
         let fetched = fetch(url, http::MAX_ANSWER_BYTES as u64, (question.origin, self.family)).await?;
         let Fetched { octets, .. } = &fetched;
         // Trackers say why they refuse under any status.
         http::parse_answer(octets).map_err(|error| match error {
-            http::Error::Failure(_) => error.to_string(),
-            _ => fetched.failure().unwrap_or_else(|| error.to_string()),
+            http::Error::Failure(_, retry) => Refusal { why: error.to_string(), retry },
+            _ => fetched.failure().unwrap_or_else(|| error.to_string()).into(),
         })
     }
 

@@ -16,7 +16,7 @@ use cede_torrent::magnet::{Seeker, fetch};
 use cede_torrent::origin::Origin;
 use cede_torrent::server::{Entry, Over, Tracker};
 use cede_torrent::session::{Choices, Encryption, Wish};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -66,7 +66,8 @@ async fn ask_from(url: &str, id: u8, left: u64, origin: Origin) -> Result<Answer
     let acquaintances = Acquaintances::default();
     let question = Question { url: url.to_owned(), announce, tracker_id: None, origin, acquaintances };
     let (late, mut come) = mpsc::unbounded_channel();
-    let mut answer = cede_torrent::ask::ask(question, move |answer: Answer| drop(late.send(answer))).await?;
+    let asked = cede_torrent::ask::ask(question, move |answer: Answer| drop(late.send(answer)));
+    let mut answer = asked.await.map_err(|refusal| refusal.why)?;
     if let Some(late) = come.recv().await {
         answer.peers.extend(late.peers);
     }
@@ -122,6 +123,58 @@ fn a_tracker_that_is_silent_does_not_keep_the_next_from_being_asked() {
         // Whoever waited for the silent one would tell first that it did not answer.
         let note = tokio::time::timeout(LIMIT, noted.recv()).await.unwrap().unwrap();
         assert_eq!((note.url, note.result.is_ok()), (urls[1].clone(), true));
+    });
+}
+
+/// A tracker that refuses everybody, and how often it has been asked.
+async fn refusing(body: &'static str) -> (String, Rc<Cell<u32>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/announce", listener.local_addr().unwrap());
+    let asked = Rc::new(Cell::new(0));
+    let count = asked.clone();
+    tokio::task::spawn_local(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            count.set(count.get() + 1);
+            let mut query = [0; 4096];
+            let _ = stream.read(&mut query).await;
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all((head + body).as_bytes()).await;
+        }
+    });
+    (url, asked)
+}
+
+/// A tracker says in minutes when it wants to be asked again, or "never"; whatever happens meanwhile, the others of its tier are asked.
+#[test]
+fn a_tracker_that_refuses_is_left_alone_as_long_as_it_wants() {
+    run(async {
+        let (later, later_asked) = refusing("d14:failure reason4:busy8:retry ini60ee").await;
+        let (never, never_asked) = refusing("d14:failure reason4:gone8:retry in5:nevere").await;
+        let (plain, plain_asked) = refusing("d14:failure reason3:odde").await;
+        let identity =
+            Identity { info_hash: [9; 20], peer_id: [1; 20], port: 1, key: 5, origin: Origin::default() };
+        let (wishes, wished) = mpsc::unbounded_channel();
+        let (notes, mut noted) = mpsc::unbounded_channel();
+        let tiers = vec![vec![later.clone(), never.clone(), plain.clone()]];
+        tokio::task::spawn_local(announce::run(tiers, identity, Amounts::default, wished, notes));
+        let mut said = Vec::new();
+        for (event, count) in [(AnnounceEvent::Started, 3), (AnnounceEvent::Completed, 1)] {
+            let _ = wishes.send(Wish { event, want: 50 });
+            for _ in 0..count {
+                let note = tokio::time::timeout(LIMIT, noted.recv()).await.unwrap().unwrap();
+                said.push((note.url, note.result.unwrap_err()));
+            }
+        }
+        let (busy, gone) =
+            ("and wants to be asked again in 60 min: busy", "and wants not to be asked again: gone");
+        let expected =
+            [(later, busy), (never, gone), (plain.clone(), "refuses: odd"), (plain, "refuses: odd")];
+        for ((url, why), (of, words)) in said.iter().zip(&expected) {
+            assert!(url == of && why.ends_with(words), "{said:?}");
+        }
+        assert_eq!((later_asked.get(), never_asked.get(), plain_asked.get()), (1, 1, 2));
     });
 }
 

@@ -1,6 +1,6 @@
 //! Announces over HTTP: the query of a GET request, and a bencoded answer.
 //!
-//! Source: BEP 3, 7, 23 and 48. How it was validated: both directions against each other, answers of opentracker's form
+//! Source: BEP 3, 7, 23, 31 and 48. How it was validated: both directions against each other, answers of opentracker's form
 //! in the tests, fuzz targets for queries and answers.
 
 use super::{Announce, Answer, Event, MAX_NAMED, MAX_PEERS, Tally, compact};
@@ -58,6 +58,26 @@ const fn event_name(event: Event) -> Option<&'static str> {
     }
 }
 
+/// When a tracker that refuses wants to be asked again (BEP 31).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RetryIn {
+    /// After so many minutes, one at least and a day's at most.
+    Minutes(u32),
+    /// Not at all.
+    Never,
+}
+
+impl RetryIn {
+    /// "never", or a number. None is no such thing: whoever asks knows for itself when.
+    fn of(node: Node<'_, '_>) -> Option<Self> {
+        if node.bytes() == Some(b"never") {
+            return Some(Self::Never);
+        }
+        let minutes = node.uint().filter(|minutes| *minutes > 0)?;
+        Some(Self::Minutes(minutes.min(u64::from(super::INTERVAL_RANGE_S.1 / 60)) as u32))
+    }
+}
+
 /// Why an answer gives no peers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
@@ -66,7 +86,7 @@ pub enum Error {
     /// It is no dictionary.
     Form,
     /// The tracker refuses, and says why.
-    Failure(String),
+    Failure(String, Option<RetryIn>),
 }
 
 impl fmt::Display for Error {
@@ -74,7 +94,13 @@ impl fmt::Display for Error {
         match self {
             Self::Bencode(error) => write!(f, "the tracker's answer is none: {error}"),
             Self::Form => f.write_str("the tracker's answer is none"),
-            Self::Failure(reason) => write!(f, "the tracker refuses: {reason}"),
+            Self::Failure(reason, None) => write!(f, "the tracker refuses: {reason}"),
+            Self::Failure(reason, Some(RetryIn::Never)) => {
+                write!(f, "the tracker refuses, and wants not to be asked again: {reason}")
+            }
+            Self::Failure(reason, Some(RetryIn::Minutes(minutes))) => {
+                write!(f, "the tracker refuses, and wants to be asked again in {minutes} min: {reason}")
+            }
         }
     }
 }
@@ -96,7 +122,7 @@ pub fn parse_answer(octets: &[u8]) -> Result<Answer, Error> {
         Some(String::from_utf8_lossy(bytes).chars().take(500).collect::<String>())
     };
     if let Some(reason) = lossy(b"failure reason") {
-        return Err(Error::Failure(reason));
+        return Err(Error::Failure(reason, root.get(b"retry in").and_then(RetryIn::of)));
     }
     let number =
         |key: &[u8]| root.get(key).and_then(Node::uint).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
@@ -379,12 +405,29 @@ mod tests {
 
     #[test]
     fn refusals_and_nonsense_are_told_apart() {
-        assert_eq!(parse_answer(&failure("not here")), Err(Error::Failure("not here".into())));
+        assert_eq!(parse_answer(&failure("not here")), Err(Error::Failure("not here".into(), None)));
         assert_eq!(parse_answer(b"le"), Err(Error::Form));
         assert!(matches!(parse_answer(b"<html>"), Err(Error::Bencode(_))));
         let bare =
             parse_answer(b"d8:completei1e10:incompletei0e8:intervali1763e5:peers6:\x7f\0\0\x01\x1a\xe1e");
         assert_eq!(bare.unwrap().peers, ["127.0.0.1:6881".parse().unwrap()]);
+    }
+
+    #[test]
+    fn whoever_refuses_says_when_it_wants_to_be_asked_again() {
+        let told = |value: &str| {
+            let octets = alloc::format!("d14:failure reason4:busy8:retry in{value}e");
+            match parse_answer(octets.as_bytes()) {
+                Err(Error::Failure(_, retry)) => retry,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(told("i5e"), Some(RetryIn::Minutes(5)));
+        assert_eq!(told("5:never"), Some(RetryIn::Never));
+        assert_eq!(told("i99999999999e"), Some(RetryIn::Minutes(24 * 60)));
+        for nonsense in ["i0e", "i-5e", "4:soon", "le"] {
+            assert_eq!(told(nonsense), None, "{nonsense}");
+        }
     }
 
     #[test]
