@@ -161,9 +161,50 @@ fn rate(text: &str) -> Result<u64, String> {
 
 /// A peer's address; names are looked up.
 fn peer(text: &str) -> Result<SocketAddr, String> {
+    if let Some((address, zone, port)) = zoned(text) {
+        return peer_of_link(address, zone, port);
+    }
     host_port(text)?;
     let found = text.to_socket_addrs().map_err(|error| error.to_string())?.next();
-    found.ok_or_else(|| "nothing is known by that name".to_owned())
+    match found.ok_or_else(|| "nothing is known by that name".to_owned())? {
+        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => Err(format!(
+            "an address of a link needs its interface: [{}%eth0]:{}, or its number there",
+            v6.ip(),
+            v6.port()
+        )),
+        found => Ok(found),
+    }
+}
+
+/// "[fe80::1%eth0]:6881", taken apart.
+fn zoned(text: &str) -> Option<(Ipv6Addr, &str, u16)> {
+    let (inner, port) = text.strip_prefix('[')?.rsplit_once("]:")?;
+    let (address, zone) = inner.split_once('%')?;
+    Some((address.parse().ok()?, zone, port.parse().ok().filter(|port| *port > 0)?))
+}
+
+/// A peer on the link of an interface, which has a name and a number.
+fn peer_of_link(address: Ipv6Addr, zone: &str, port: u16) -> Result<SocketAddr, String> {
+    if !address.is_unicast_link_local() {
+        return Err(format!("{address} is no address of a link (fe80::/10): leave %{zone} out"));
+    }
+    // The system's own lookup knows the names on every system, and takes any number.
+    let found = (format!("{address}%{zone}"), port).to_socket_addrs().ok().and_then(|mut found| found.next());
+    match found {
+        Some(SocketAddr::V6(v6)) if v6.scope_id() != 0 && is_interface(v6.scope_id()) => Ok(v6.into()),
+        _ => Err(format!("this machine has no interface {zone}")),
+    }
+}
+
+/// Whether an interface has that number, as far as that can be known.
+#[cfg(target_os = "linux")]
+fn is_interface(index: u32) -> bool {
+    nix::net::if_::if_nameindex().map_or(true, |all| all.iter().any(|interface| interface.index() == index))
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn is_interface(_index: u32) -> bool {
+    true
 }
 
 /// An address of this machine.
@@ -290,7 +331,7 @@ pub struct SwarmArgs {
     /// A further tracker; may be repeated
     #[arg(short, long = "tracker", value_name = "URL", value_parser = tracker_url)]
     pub trackers: Vec<String>,
-    /// A peer to connect to; may be repeated
+    /// A peer to connect to; may be repeated [example: --peer '[fe80::1%eth0]:6881']
     #[arg(long = "peer", value_name = "HOST:PORT", value_parser = peer)]
     pub peers: Vec<SocketAddr>,
     /// Do not look for peers in the distributed hash table
@@ -435,6 +476,24 @@ mod tests {
         assert_eq!(peer("192.0.2.1:6881"), Ok(SocketAddr::from(([192, 0, 2, 1], 6881))));
         assert!(peer("[::1]:6881").is_ok_and(|address| address.is_ipv6()));
         assert!(peer("localhost:6881").is_ok_and(|address| address.ip().is_loopback()));
+        // The system's lookup of "lo" is the same everywhere on Linux.
+        #[cfg(target_os = "linux")]
+        for text in ["[fe80::1%lo]:6881", "[fe80::1%1]:6881"] {
+            assert_eq!(peer(text).map(|peer| peer.to_string()), Ok("[fe80::1%1]:6881".to_owned()), "{text}");
+        }
+        for (text, words) in [
+            ("[fe80::1%no-such-one]:6881", "no interface no-such-one"),
+            ("[fe80::1%]:6881", "no interface"),
+            ("[fe80::1%0]:6881", "no interface 0"),
+            ("[fe80::1]:6881", "[fe80::1%eth0]:6881"),
+            ("[2001:db8::1%lo]:6881", "leave %lo out"),
+            ("[fe80::1%lo]:0", "such as"),
+            ("[fe80::1%lo]", "such as"),
+        ] {
+            assert!(peer(text).is_err_and(|told| told.contains(words)), "{text}: {:?}", peer(text));
+        }
+        #[cfg(target_os = "linux")]
+        assert!(peer("[fe80::1%4294967295]:6881").is_err());
         for text in ["192.0.2.1", "6881", ":6881", "192.0.2.1:0", "192.0.2.1:x", "[::1]", "::1", "[x]:1", ""]
         {
             assert!(peer(text).is_err_and(|told| told.contains("such as")), "{text}");
