@@ -52,6 +52,17 @@ impl Failure {
         }
     }
 
+    /// Of whatever it is about, which its text does not name. An interruption is about all.
+    pub fn about(self, what: &str) -> Self {
+        let named = |text: String| format!("{}: {text}", crate::screen::printable(what));
+        match self {
+            Self::Usage(text) => Self::Usage(named(text)),
+            Self::Failed(text) => Self::Failed(named(text)),
+            Self::NotPermitted(text) => Self::NotPermitted(named(text)),
+            other => other,
+        }
+    }
+
     /// What is said of it in the end.
     pub fn words(&self) -> String {
         match self {

@@ -495,8 +495,12 @@ fn what_begins_in_vain_is_told_to_programs_and_people() {
     for (words, code, why) in [
         ("get film.torrent --json -o full", 2, "is no folder"),
         ("get film.torrent --json -C nothing", 2, "nothing"),
-        ("get away.torrent --json", 1, "cannot read away.torrent"),
-        ("get HTTP://127.0.0.1:1/away.torrent -p 0 --no-port-mapping --json", 1, "cannot fetch HTTP://"),
+        ("get away.torrent --json", 1, "away.torrent: cannot be read: "),
+        (
+            "get HTTP://127.0.0.1:1/away.torrent -p 0 --no-port-mapping --json",
+            1,
+            "away.torrent: cannot be fetched: ",
+        ),
         ("get film.torrent away.torrent --files 0 --json", 2, "--files"),
     ] {
         let end = place.cede(words).exits(code).event("end");
@@ -1228,7 +1232,7 @@ fn what_is_at_a_url_is_shown_as_what_is_in_a_file() {
     assert_eq!(place.cede(&format!("show http://127.0.0.1:{port}/a --json")).exits(0).json(), shown);
     let port = serve_file(b"no torrent".to_vec());
     place.cede(&format!("show http://127.0.0.1:{port}/a")).exits(1).complains("http://127.0.0.1");
-    place.cede("show http://127.0.0.1:1/a").exits(1).complains("cannot fetch");
+    place.cede("show http://127.0.0.1:1/a").exits(1).complains("http://127.0.0.1:1/a: cannot be fetched: ");
     place.cede("show ftp://127.0.0.1/a").exits(2).complains("http");
 }
 

@@ -135,11 +135,11 @@ fn a_torrent_that_fails_leaves_the_others_alone() {
         ("broken.torrent", ": the torrent has no usable "),
         ("one.torrent", ": the same torrent as another one"),
         ("clash.torrent", ": one belongs to another one of these"),
-        ("away.torrent", "cannot read away.torrent: "),
+        ("away.torrent", ": cannot be read: "),
     ] {
         let mut lines = said.lines().filter(|line| line.contains(what));
         let line = lines.next().unwrap_or_else(|| panic!("{what}: {said}"));
-        assert!(line.starts_with("error: ") && line.contains(why), "{what}, {why}: {said}");
+        assert!(line.starts_with(&format!("error: {what}: ")) && line.contains(why), "{what}, {why}: {said}");
         assert!(line.matches(what).count() == 1 && lines.next().is_none(), "{what} is named once: {said}");
     }
     assert!(said.contains("error: 4 of 7 torrents failed"), "{said}");

@@ -5,7 +5,7 @@ use super::board::Board;
 use super::hub::Hub;
 use super::job::{self, Job, Verb};
 use super::place::{Place, check_folder, make_folder};
-use super::{source, swarm};
+use super::{source, source_name, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::{interrupt, screen};
@@ -94,17 +94,9 @@ async fn carry_out(hub: Rc<Hub>, (row, what): (usize, String), verb: Rc<Verb>) -
         let is_asked = matches!(outcome, Err(Failure::Interrupted(_)));
         let head = if is_asked { "" } else { "error: " };
         hub.board(Board::clear);
-        screen::complain(&format!("{head}{}", told_of(&what, text)));
+        screen::complain(&format!("{head}{}: {text}", screen::printable(source_name(&what))));
     }
     outcome
-}
-
-/// What is said of one of several, which is named once.
-fn told_of(what: &str, text: &str) -> String {
-    let named = format!("{}: ", screen::printable(what));
-    let behind = ["", "cannot read ", "cannot fetch "].iter().filter_map(|head| text.strip_prefix(head));
-    let is_named = behind.into_iter().any(|rest| rest.starts_with(&named));
-    if is_named { text.to_owned() } else { named + text }
 }
 
 /// What is said of several, after each was said for itself.

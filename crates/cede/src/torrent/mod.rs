@@ -37,14 +37,19 @@ pub fn run(args: &TorrentArgs) -> Result<(), Failure> {
     }
 }
 
-/// Reads a torrent file; `-` is standard input.
+/// Reads a torrent file; `-` is standard input. What is wrong with it does not name it.
 fn read_metainfo(path: &Path) -> Result<Metainfo, Failure> {
-    let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { screen::named(path) };
-    let octets = read_limited(path).map_err(|error| {
-        let text = format!("cannot read {name}: {error}");
-        Failure::of_system(text, error.kind())
-    })?;
-    Metainfo::parse(&octets).map_err(|error| Failure::Failed(format!("{name}: {error}")))
+    let octets = read_limited(path)
+        .map_err(|error| Failure::of_system(format!("cannot be read: {error}"), error.kind()))?;
+    Metainfo::parse(&octets).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// What a torrent is asked for by, in a line.
+const fn source_name(what: &str) -> &str {
+    match what.as_bytes() {
+        b"-" => "standard input",
+        _ => what,
+    }
 }
 
 /// All octets of a file, or one more than a torrent file may have.

@@ -2,7 +2,7 @@
 
 use super::args::ShowArgs;
 use super::source::{Asked, Fetched, fetch};
-use super::{read_metainfo, shown, swarm};
+use super::{read_metainfo, shown, source_name, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
@@ -17,10 +17,11 @@ const MAX_LISTED: usize = 200;
 
 /// Shows a torrent or a link.
 pub fn show(args: &ShowArgs) -> Result<(), Failure> {
+    let named = |failure: Failure| failure.about(source_name(&args.what));
     let (value, text) = match Asked::of(&args.what)? {
         Asked::Link(link) => of_link(&link)?,
-        Asked::File(path) => of_torrent(&read_metainfo(path)?),
-        Asked::Url(url) => match swarm::run(fetch(url, Origin::default()))? {
+        Asked::File(path) => of_torrent(&read_metainfo(path).map_err(named)?),
+        Asked::Url(url) => match swarm::run(fetch(url, Origin::default())).map_err(named)? {
             Fetched::Torrent(metainfo) => of_torrent(&metainfo),
             Fetched::Link(link) => of_link(&link)?,
         },

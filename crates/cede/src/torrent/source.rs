@@ -2,8 +2,8 @@
 
 use super::args::{GetArgs, of_schemes};
 use super::hub::Hub;
-use super::read_metainfo;
 use super::seek::{Source, follow, nothing_came};
+use super::{read_metainfo, source_name};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
@@ -58,7 +58,7 @@ pub enum Fetched {
     Link(String),
 }
 
-/// Fetches what a URL leads to, unless Ctrl-C comes sooner.
+/// Fetches what a URL leads to, unless Ctrl-C comes sooner. What is wrong with it does not name it.
 pub async fn fetch(url: &str, origin: Origin) -> Result<Fetched, Failure> {
     let fetched = tokio::select! {
         fetched = download(url, origin) => fetched,
@@ -67,20 +67,22 @@ pub async fn fetch(url: &str, origin: Origin) -> Result<Fetched, Failure> {
     match fetched {
         Ok(Download::Octets(octets)) => {
             let metainfo = Metainfo::parse(&octets);
-            let metainfo = metainfo.map_err(|error| Failure::Failed(format!("{url}: {error}")))?;
+            let metainfo = metainfo.map_err(|error| Failure::Failed(error.to_string()))?;
             Ok(Fetched::Torrent(Box::new(metainfo)))
         }
         Ok(Download::Magnet(link)) => Ok(Fetched::Link(link)),
-        Err(error) => Err(Failure::Failed(screen::printable(&format!("cannot fetch {url}: {error}")))),
+        Err(error) => Err(Failure::Failed(screen::printable(&format!("cannot be fetched: {error}")))),
     }
 }
 
 /// Finds out what there is to download; a magnet link is followed to its torrent.
 pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
+    // Of several, whoever tells of a failure names each.
+    let named = |failure: Failure| if hub.is_shared() { failure } else { failure.about(source_name(what)) };
     match Asked::of(what)? {
         Asked::Link(link) => follow(&link, (hub, row)).await,
-        Asked::File(path) => read_metainfo(path).map(Source::of),
-        Asked::Url(url) => match fetch(url, hub.listener.origin()).await? {
+        Asked::File(path) => read_metainfo(path).map(Source::of).map_err(named),
+        Asked::Url(url) => match fetch(url, hub.listener.origin()).await.map_err(named)? {
             Fetched::Torrent(metainfo) => Ok(Source::of(*metainfo)),
             Fetched::Link(link) => follow(&link, (hub, row)).await,
         },

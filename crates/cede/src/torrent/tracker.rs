@@ -1,7 +1,7 @@
 //! `cede torrent tracker`.
 
 use super::args::TrackerArgs;
-use super::read_metainfo;
+use super::{read_metainfo, source_name};
 use crate::carry::numbers;
 use crate::dataset::date;
 use crate::failure::Failure;
@@ -13,13 +13,18 @@ use cede_torrent::server::{Entry, Over, Tracker};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs a tracker until Ctrl-C.
 pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
-    let only = args.only.iter().map(|path| Ok(read_metainfo(path)?.info.info_hash()));
+    let read = |path: &PathBuf| {
+        let name = path.display().to_string();
+        read_metainfo(path).map_err(|failure| failure.about(source_name(&name)))
+    };
+    let only = args.only.iter().map(|path| Ok(read(path)?.info.info_hash()));
     let only = only.collect::<Result<Vec<_>, Failure>>()?;
     super::swarm::run(async {
         let tracker = bind(args, &only)?;
