@@ -7,7 +7,7 @@ use bolero::{TypeGenerator, check, produce};
 use cede_bt::metainfo::{File, Info, Writer, sha1};
 use cede_torrent::check::{Watch, check as check_pieces};
 use cede_torrent::create::{CreateError, Plan};
-use cede_torrent::storage::{Allocation, Layout, Notes, Stamp, Storage};
+use cede_torrent::storage::{Allocation, Claims, Layout, Notes, Stamp, Storage};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -420,6 +420,48 @@ fn names_that_lead_to_one_file_are_refused_and_others_that_are_alike_are_not() {
     fs::remove_file(at("readme")).unwrap();
     fs::write(at("readme"), "x").unwrap();
     prepare(&[]).unwrap();
+}
+
+/// Of several torrents in one folder no file is another's file or folder. Two names of one file stand in for a file system that does not
+/// look at the case of letters.
+#[test]
+#[cfg(unix)]
+fn no_file_belongs_to_two_torrents() {
+    let files = |paths: &[&str]| -> Vec<File> {
+        let path = |path: &str| path.split('/').map(str::to_owned).collect();
+        let file = |text: &&str| File {
+            path: path(text),
+            length: 1,
+            offset: 0,
+            is_padding: false,
+            is_executable: false,
+        };
+        paths.iter().map(file).collect()
+    };
+    let scratch = Scratch::new();
+    let mut claims = Claims::default();
+    let mut take = |paths: &[&str], wanted: &[bool]| {
+        let taken = claims.take(&scratch.0, &files(paths), |at| wanted.get(at).copied().unwrap_or(true));
+        taken.map_err(|clash| (clash.path.join("/"), clash.taken.join("/")))
+    };
+    let clash = |path: &str, taken: &str| Err((path.to_owned(), taken.to_owned()));
+    assert_eq!(take(&["film", "t/a", "t/u/b", "v/w/y"], &[true, true, true, false]), Ok(()));
+    assert_eq!(take(&["film"], &[]), clash("film", "film"));
+    assert_eq!(take(&["t/a/c"], &[]), clash("t/a", "t/a"));
+    assert_eq!(take(&["t/u"], &[]), clash("t/u", "t/u"));
+    assert_eq!(take(&["other", "t/u"], &[true, false]), Ok(()), "what is not wanted has no place");
+    assert_eq!(take(&["v/w"], &[]), Ok(()), "nor has what was not");
+    // Here these are others.
+    assert_eq!(take(&["Film", "T/a", "t/U"], &[]), Ok(()));
+    let there = |name: &str| scratch.0.join(name);
+    assert!(there("film").exists() && !there("Film").exists(), "what was taken first is made");
+    fs::hard_link(there("film"), there("FILM")).unwrap();
+    assert_eq!(take(&["FILM"], &[]), clash("FILM", "film"));
+    assert_eq!(take(&["FILM/x"], &[]), clash("FILM", "film"));
+    // What stands in the way of that is told by who uses it.
+    fs::remove_dir_all(there("t")).unwrap();
+    fs::write(there("t"), "").unwrap();
+    assert_eq!(take(&["t/A"], &[]), Ok(()));
 }
 
 #[test]

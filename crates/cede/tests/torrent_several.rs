@@ -125,8 +125,12 @@ fn a_torrent_that_fails_leaves_the_others_alone() {
     fs::create_dir(place.folder.path("other")).unwrap();
     place.folder.write("other/one", b"other content");
     place.folder.cede(&words("torrent make other/one -o clash.torrent")).exits(0);
+    // And one that would have a folder where the file is.
+    fs::create_dir_all(place.folder.path("deep/one")).unwrap();
+    place.folder.write("deep/one/x", b"more content");
+    place.folder.cede(&words("torrent make deep/one -o folder.torrent")).exits(0);
     place.folder.write("broken.torrent", b"d4:infoi1ee");
-    let what = "one.torrent broken.torrent two.torrent one.torrent three.torrent clash.torrent away.torrent";
+    let what = "one.torrent broken.torrent two.torrent one.torrent three.torrent clash.torrent away.torrent folder.torrent";
     let words = format!("get {what} -o out {QUIET} --peer {peer}");
     let done = place.start(&words).end().exits(1);
     place.all_came("beside others that failed");
@@ -135,6 +139,7 @@ fn a_torrent_that_fails_leaves_the_others_alone() {
         ("broken.torrent", ": the torrent has no usable "),
         ("one.torrent", ": the same torrent as another one"),
         ("clash.torrent", ": one belongs to another one of these"),
+        ("folder.torrent", ": one belongs to another one of these"),
         ("away.torrent", ": cannot be read: "),
     ] {
         let mut lines = said.lines().filter(|line| line.contains(what));
@@ -142,7 +147,7 @@ fn a_torrent_that_fails_leaves_the_others_alone() {
         assert!(line.starts_with(&format!("error: {what}: ")) && line.contains(why), "{what}, {why}: {said}");
         assert!(line.matches(what).count() == 1 && lines.next().is_none(), "{what} is named once: {said}");
     }
-    assert!(said.contains("error: 4 of 7 torrents failed"), "{said}");
+    assert!(said.contains("error: 5 of 8 torrents failed"), "{said}");
     let done = place.start(&format!("get one.torrent two.torrent --files 0 {QUIET}")).end().exits(2);
     assert!(done.err.contains("--files picks files of one torrent"), "{}", done.err);
     seed.interrupt();

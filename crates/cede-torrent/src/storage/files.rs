@@ -133,6 +133,13 @@ mod system {
         a.ok().zip(b.ok()).is_none_or(|(a, b)| a == b)
     }
 
+    /// Whether there is something at both places, and it is one thing.
+    pub fn is_same_place(a: &Path, b: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let [a, b] = [a, b].map(|path| path.symlink_metadata().map(|it| (it.dev(), it.ino())));
+        a.ok().zip(b.ok()).is_some_and(|(a, b)| a == b)
+    }
+
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length) {
             // A file system that cannot.
@@ -231,12 +238,17 @@ mod system {
         true
     }
 
+    /// Whether there is something at both places; names that are alike lead to one thing here.
+    pub fn is_same_place(a: &Path, b: &Path) -> bool {
+        [a, b].iter().all(|path| path.symlink_metadata().is_ok())
+    }
+
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
         file.set_len(length)
     }
 }
 
-pub use system::{is_hole, is_same, read_at, read_parts, set_aside, write_at, write_parts};
+pub use system::{is_hole, is_same, is_same_place, read_at, read_parts, set_aside, write_at, write_parts};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -319,6 +331,16 @@ impl Folder {
             inside = Some(system::enter(inside.as_ref().unwrap_or(&self.handle), folder, may_make)?);
         }
         Ok((inside, name))
+    }
+
+    /// Makes the folder at a path of plain names below this one, and those that lead to it.
+    pub fn make_folder(&self, path: &[String]) -> io::Result<()> {
+        checked(path)?;
+        let mut inside = None;
+        for name in path {
+            inside = Some(system::enter(inside.as_ref().unwrap_or(&self.handle), name, true)?);
+        }
+        Ok(())
     }
 
     /// Removes a file at a path of plain names below the folder.

@@ -11,6 +11,7 @@
 //! that are links (`tests/storage.rs`), of a disk that is full and of files that are taken away (`tests/safety.rs`), and of a process
 //! that is killed (`cede`'s `tests/torrent.rs`).
 
+mod claims;
 mod error;
 pub(crate) mod files;
 mod layout;
@@ -19,6 +20,7 @@ mod notes;
 mod opened;
 mod standing;
 
+pub use claims::{Claims, Clash};
 pub use error::StorageError;
 pub use layout::{Layout, Slice};
 pub use notes::{Notes, Stamp};

@@ -27,13 +27,15 @@ pub fn kept_path(path: &[String]) -> Vec<String> {
     path.iter().map(|name| kept(name).into_owned()).collect()
 }
 
+/// A path in the folder, and all others that some file systems take for it.
+pub fn folded(path: &[String]) -> Vec<String> {
+    path.iter().map(|name| name.trim_end_matches(['.', ' ']).to_lowercase()).collect()
+}
+
 /// Files of which some file systems take one for the other, as they look at neither the case of letters nor at dots and spaces at a name's
 /// end: the first of those that are alike, and another one.
 pub fn alike(files: &[File], is_due: impl Fn(usize) -> bool) -> Vec<(usize, usize)> {
-    let key = |at: usize| -> Vec<String> {
-        let names = files[at].path.iter().map(|name| kept(name).trim_end_matches(['.', ' ']).to_lowercase());
-        names.collect()
-    };
+    let key = |at: usize| folded(&kept_path(&files[at].path));
     let due = (0..files.len()).filter(|at| !files[*at].is_padding && is_due(*at));
     let mut by_key: Vec<(Vec<String>, usize)> = due.map(|at| (key(at), at)).collect();
     by_key.sort_unstable();

@@ -2,6 +2,7 @@
 
 use super::args::SwarmArgs;
 use super::board::Board;
+use super::place::Place;
 use super::port::{self, Mapped, News};
 use super::said::Said;
 use super::swarm;
@@ -16,6 +17,7 @@ use cede_torrent::limits::Limits;
 use cede_torrent::local::Local;
 use cede_torrent::open_files::allow_many_files;
 use cede_torrent::session::{Choices, Listener, Session};
+use cede_torrent::storage::{Claims, Clash};
 use serde_json::{Value, json};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
@@ -63,7 +65,7 @@ pub struct Hub {
 struct Taken {
     torrents: HashSet<[u8; 20]>,
     /// Files that are written.
-    files: HashSet<Vec<String>>,
+    files: Claims,
 }
 
 impl Hub {
@@ -131,21 +133,26 @@ impl Hub {
         self.count > 1
     }
 
-    /// A torrent is given or, into these files, fetched. None is taken twice, and no file belongs to two.
-    pub fn take(&self, info: &Info, is_written: bool) -> Result<(), Failure> {
+    /// A torrent is given or, into a folder's files, fetched. None is taken twice, and no file belongs to two.
+    pub fn take(&self, info: &Info, place: &Place) -> Result<(), Failure> {
         let mut taken = self.taken.borrow_mut();
         if !taken.torrents.insert(info.info_hash()) {
             return Err(Failure::Failed("the same torrent as another one of these".to_owned()));
         }
-        let files = || info.files.iter().filter(|file| is_written && !file.is_padding).map(|file| &file.path);
-        if let Some(path) = files().find(|path| taken.files.contains(*path)) {
-            let name = super::shown(path);
-            let text =
-                format!("{name} belongs to another one of these, too: fetch it into another folder (-o)");
-            return Err(Failure::Failed(text));
+        if !self.is_shared() || place.allocation.is_none() {
+            return Ok(());
         }
-        taken.files.extend(files().cloned());
-        Ok(())
+        let is_wanted = |file: usize| place.wanted.get(file).copied().unwrap_or(true);
+        taken.files.take(&place.folder, &info.files, is_wanted).map_err(|Clash { path, taken }| {
+            let (name, other) = (super::shown(&path), super::shown(&taken));
+            let whose = match path == taken {
+                true => format!("{name} belongs to another one of these, too"),
+                false => format!(
+                    "{name} is the same in this folder as {other}, which belongs to another one of these"
+                ),
+            };
+            Failure::Failed(format!("{whose}: fetch it into another folder (-o)"))
+        })
     }
 
     /// A torrent runs from now on: it has its part of what is limited.

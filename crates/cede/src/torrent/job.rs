@@ -263,7 +263,7 @@ impl Begun {
         place: &Place,
         asking: Option<&Asking>,
     ) -> Result<Self, Failure> {
-        hub.take(info, place.allocation.is_some())?;
+        hub.take(info, place)?;
         let Content { storage, notes, whole } = place.open(info, (hub, row)).await?;
         hub.mapped.settled().await;
         // Trackers that a search has asked know us.

@@ -1,0 +1,86 @@
+//! Which places of a folder belong to whom, where several torrents are written into one.
+//!
+//! A file belongs to one torrent, and is no folder of another one's. Names that some file systems take for one another are so where this
+//! folder's does: that is seen once one of them is there, so the one that was taken first is made.
+
+use super::files::{Access, Folder, is_same_place};
+use super::names::{folded, kept_path};
+use cede_bt::metainfo::File;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+/// A path below the folder, name by name.
+type Names = Vec<String>;
+
+/// What torrents have taken.
+#[derive(Default)]
+pub struct Claims {
+    /// Files, and those of them that lie above others: folders. Each by what its name is alike in.
+    files: HashMap<Names, Vec<Names>>,
+    folders: HashMap<Names, BTreeSet<Names>>,
+}
+
+/// What somebody else has taken already.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Clash {
+    /// The file or folder.
+    pub path: Vec<String>,
+    /// What it is called by whoever has taken it.
+    pub taken: Vec<String>,
+}
+
+impl Claims {
+    /// Takes the places of a torrent's files below a folder, or none of them where one belongs to another torrent.
+    ///
+    /// # Errors
+    /// The first that does.
+    pub fn take(
+        &mut self,
+        folder: &Path,
+        files: &[File],
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Result<(), Clash> {
+        let wanted = files.iter().enumerate().filter(|(at, file)| !file.is_padding && is_wanted(*at));
+        let paths: Vec<Names> = wanted.map(|(_, file)| kept_path(&file.path)).collect();
+        let above = |path: &Names| (1..path.len()).map(|len| path[..len].to_vec()).collect::<Vec<_>>();
+        let folders: BTreeSet<Names> = paths.iter().flat_map(above).collect();
+        let is_one = |taken: &Names, is_folder, path: &Names| are_one(folder, (taken, is_folder), path);
+        for path in &paths {
+            let key = folded(path);
+            let of_files =
+                self.files.get(&key).into_iter().flatten().find(|taken| is_one(taken, false, path));
+            let mut of_folders = self.folders.get(&key).into_iter().flatten();
+            refuse(path, of_files.or_else(|| of_folders.find(|taken| is_one(taken, true, path))))?;
+        }
+        for path in &folders {
+            let mut taken = self.files.get(&folded(path)).into_iter().flatten();
+            refuse(path, taken.find(|taken| is_one(taken, false, path)))?;
+        }
+        paths.into_iter().for_each(|path| self.files.entry(folded(&path)).or_default().push(path));
+        for path in folders {
+            self.folders.entry(folded(&path)).or_default().insert(path);
+        }
+        Ok(())
+    }
+}
+
+fn refuse(path: &Names, taken: Option<&Names>) -> Result<(), Clash> {
+    taken.map_or(Ok(()), |taken| Err(Clash { path: path.clone(), taken: taken.clone() }))
+}
+
+/// Whether two paths, of which the first is taken, are one place. What is wrong with either is told by who uses it.
+fn are_one(folder: &Path, (taken, is_folder): (&Names, bool), path: &Names) -> bool {
+    if taken == path {
+        return true;
+    }
+    let at = |path: &Names| path.iter().fold(PathBuf::from(folder), |place, name| place.join(name));
+    let make = || {
+        let below = Folder::open(folder)?;
+        if is_folder { below.make_folder(taken) } else { below.file(taken, Access::Write).map(drop) }
+    };
+    let (taken_at, path_at) = (at(taken), at(path));
+    if taken_at.symlink_metadata().is_err() && make().is_err() {
+        return false;
+    }
+    is_same_place(&taken_at, &path_at)
+}
