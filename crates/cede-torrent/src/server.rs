@@ -241,7 +241,10 @@ impl State {
         match http::parse_query(target) {
             Ok(Query::Announce { announce, is_compact }) => {
                 match self.announce(from, Over::Http, &announce) {
-                    Ok(answer) => (200, http::answer(&answer, is_compact)),
+                    Ok(answer) => {
+                        let answer = Answer { external_ip: Some(from.ip()), ..answer };
+                        (200, http::answer(&answer, is_compact))
+                    }
                     Err(why) => (200, http::failure(why)),
                 }
             }

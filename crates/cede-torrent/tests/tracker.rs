@@ -574,6 +574,27 @@ fn what_is_wrong_with_an_announce_stands_in_an_answer() {
 }
 
 /// Whoever opens connections and says nothing takes half of them, not all.
+/// Who asks over HTTP is told where it is (BEP 24), of IPv4 as such where the tracker is at a socket for both.
+#[test]
+fn askers_hear_where_they_are() {
+    run(async {
+        let (everywhere, _) = start_at("[::]:0", Vec::new());
+        for (host, told) in
+            [("127.0.0.1", &b"4:\x7f\0\0\x01"[..]), ("::1", b"16:\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01")]
+        {
+            let address = SocketAddr::new(host.parse().unwrap(), everywhere.port());
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let id = "%01".repeat(20);
+            let request = format!("GET /announce?info_hash={id}&peer_id={id}&port=1 HTTP/1.1\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            let expected = [b"11:external ip", told].concat();
+            assert!(answer.windows(expected.len()).any(|part| part == expected), "{host}: {answer:?}");
+        }
+    });
+}
+
 #[test]
 fn an_address_does_not_keep_others_from_the_tracker() {
     run(async {

@@ -1,6 +1,6 @@
 //! Announces over HTTP: the query of a GET request, and a bencoded answer.
 //!
-//! Source: BEP 3, 7, 23, 31 and 48. How it was validated: both directions against each other, answers of opentracker's form
+//! Source: BEP 3, 7, 23, 24, 31 and 48. How it was validated: both directions against each other, answers of opentracker's form
 //! in the tests, fuzz targets for queries and answers.
 
 use super::{Announce, Answer, Event, MAX_NAMED, MAX_PEERS, Tally, compact};
@@ -141,6 +141,7 @@ pub fn parse_answer(octets: &[u8]) -> Result<Answer, Error> {
             .filter_map(named)
             .take(MAX_NAMED)
             .collect(),
+        external_ip: None,
         warning: lossy(b"warning message"),
         tracker_id: tracker_id.filter(|id| id.len() <= MAX_TRACKER_ID_BYTES),
     })
@@ -174,6 +175,13 @@ fn port(peer: Node<'_, '_>) -> Option<u16> {
     u16::try_from(peer.get(b"port")?.uint()?).ok().filter(|port| *port != 0)
 }
 
+fn octets(ip: IpAddr) -> Vec<u8> {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    }
+}
+
 /// Writes an answer. Long, with the names of peers (BEP 3), where the peer did not ask for a compact one.
 #[must_use]
 pub fn answer(answer: &Answer, is_compact: bool) -> Vec<u8> {
@@ -183,7 +191,8 @@ pub fn answer(answer: &Answer, is_compact: bool) -> Vec<u8> {
         .with_some("complete", answer.seeders)
         .with_some("incomplete", answer.leechers)
         .with_some("warning message", answer.warning.as_deref())
-        .with_some("tracker id", answer.tracker_id.clone());
+        .with_some("tracker id", answer.tracker_id.clone())
+        .with_some("external ip", answer.external_ip.map(octets));
     if !is_compact {
         let mut ids = answer.ids.iter();
         let peer = |peer: &SocketAddr| {
@@ -367,6 +376,7 @@ mod tests {
             peers,
             ids: Vec::new(),
             named: Vec::new(),
+            external_ip: None,
             warning: Some("slow".into()),
             tracker_id: Some(vec![1, 2]),
         };

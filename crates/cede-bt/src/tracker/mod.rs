@@ -11,7 +11,7 @@ pub mod udp;
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 /// The most peers that are taken from one answer.
 pub const MAX_PEERS: usize = 2_000;
@@ -76,6 +76,8 @@ pub struct Answer {
     pub ids: Vec<[u8; 20]>,
     /// The host and port of peers that are listed by name, which only some trackers do over HTTP. To be looked up.
     pub named: Vec<(String, u16)>,
+    /// Where the asker is (BEP 24), as far as the tracker can see; not read from answers.
+    pub external_ip: Option<IpAddr>,
     /// To be shown.
     pub warning: Option<String>,
     /// To be sent back with the next announce.
