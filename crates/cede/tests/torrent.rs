@@ -495,6 +495,8 @@ fn what_begins_in_vain_is_told_to_programs_and_people() {
     for (words, code, why) in [
         ("get film.torrent --json -o full", 2, "is no folder"),
         ("get film.torrent --json -C nothing", 2, "nothing"),
+        ("seed film.torrent --json -d film", 2, "--data: film is no folder"),
+        ("get film.torrent --json -B ::1 --peer 192.0.2.1:6881", 2, "--peer 192.0.2.1:6881"),
         ("get away.torrent --json", 1, "away.torrent: cannot be read: "),
         (
             "get HTTP://127.0.0.1:1/away.torrent -p 0 --no-port-mapping --json",

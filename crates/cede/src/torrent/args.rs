@@ -159,20 +159,35 @@ fn rate(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A peer's address; names are looked up.
-fn peer(text: &str) -> Result<SocketAddr, String> {
+/// A peer that was named, and its addresses: a name may have several, of which it takes calls at one alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedPeer {
+    /// What it was called.
+    pub name: String,
+    /// Where it may be.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// Addresses of one name that are called.
+const ADDRESSES_MAX: usize = 8;
+
+/// A peer's addresses; names are looked up.
+fn peer(text: &str) -> Result<NamedPeer, String> {
+    let named = |addresses| NamedPeer { name: text.to_owned(), addresses };
     if let Some((address, zone, port)) = zoned(text) {
-        return peer_of_link(address, zone, port);
+        return Ok(named(vec![peer_of_link(address, zone, port)?]));
     }
     host_port(text)?;
-    let found = text.to_socket_addrs().map_err(|error| error.to_string())?.next();
-    match found.ok_or_else(|| "nothing is known by that name".to_owned())? {
-        SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => Err(format!(
+    let found: Vec<SocketAddr> =
+        text.to_socket_addrs().map_err(|error| error.to_string())?.take(ADDRESSES_MAX).collect();
+    match found[..] {
+        [] => Err("nothing is known by that name".to_owned()),
+        [SocketAddr::V6(v6)] if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 => Err(format!(
             "an address of a link needs its interface: [{}%eth0]:{}, or its number there",
             v6.ip(),
             v6.port()
         )),
-        found => Ok(found),
+        _ => Ok(named(found)),
     }
 }
 
@@ -333,7 +348,7 @@ pub struct SwarmArgs {
     pub trackers: Vec<String>,
     /// A peer to connect to; may be repeated [example: --peer '[fe80::1%eth0]:6881']
     #[arg(long = "peer", value_name = "HOST:PORT", value_parser = peer)]
-    pub peers: Vec<SocketAddr>,
+    pub peers: Vec<NamedPeer>,
     /// Do not look for peers in the distributed hash table
     #[arg(long)]
     pub no_dht: bool,
@@ -473,13 +488,18 @@ mod tests {
 
     #[test]
     fn addresses_have_a_host_and_a_port() {
-        assert_eq!(peer("192.0.2.1:6881"), Ok(SocketAddr::from(([192, 0, 2, 1], 6881))));
-        assert!(peer("[::1]:6881").is_ok_and(|address| address.is_ipv6()));
-        assert!(peer("localhost:6881").is_ok_and(|address| address.ip().is_loopback()));
+        let addresses = |text| peer(text).map(|peer| peer.addresses);
+        assert_eq!(addresses("192.0.2.1:6881"), Ok(vec![SocketAddr::from(([192, 0, 2, 1], 6881))]));
+        assert!(addresses("[::1]:6881").is_ok_and(|found| found[0].is_ipv6() && found.len() == 1));
+        assert!(addresses("localhost:6881").is_ok_and(|found| found.iter().all(|it| it.ip().is_loopback())));
         // The system's lookup of "lo" is the same everywhere on Linux.
         #[cfg(target_os = "linux")]
         for text in ["[fe80::1%lo]:6881", "[fe80::1%1]:6881"] {
-            assert_eq!(peer(text).map(|peer| peer.to_string()), Ok("[fe80::1%1]:6881".to_owned()), "{text}");
+            assert_eq!(
+                addresses(text).map(|found| found[0].to_string()),
+                Ok("[fe80::1%1]:6881".to_owned()),
+                "{text}"
+            );
         }
         for (text, words) in [
             ("[fe80::1%no-such-one]:6881", "no interface no-such-one"),

@@ -43,6 +43,15 @@ fn check(args: &GetArgs) -> Result<(), Failure> {
 
 /// Gives the content of torrents.
 pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
+    if args.data.exists() && !args.data.is_dir() {
+        let text = format!(
+            "--data: {} is no folder; give the one that the content is in",
+            screen::named(&args.data)
+        );
+        let failure = Failure::Usage(text);
+        args.what.iter().for_each(|what| job::tell_of_nothing(args.swarm.json, what, &failure));
+        return Err(failure);
+    }
     let (folder, is_super) = (args.data.clone(), args.super_seed);
     let verb = Verb {
         place: Box::new(move |_| {

@@ -428,7 +428,7 @@ fn look_for_peers(
     };
     let announcing = asking.serve(wishes);
     let (found_named, by_hand) = mpsc::unbounded_channel();
-    tokio::task::spawn_local(remind([named.peers, hub.args.peers.clone()].concat(), found_named));
+    tokio::task::spawn_local(remind([named.peers, swarm::peers(&hub.args)].concat(), found_named));
     if !hub.args.no_dht
         && !info.is_private
         && let Some(node) = hub.search_dht(info.info_hash(), true, &found)

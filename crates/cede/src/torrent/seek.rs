@@ -78,7 +78,7 @@ pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source,
     let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
     let identity = hub.new_identity(magnet.info_hash())?;
     let (named, names) = mpsc::unbounded_channel();
-    let _ = named.send([args.peers.clone(), given.clone()].concat());
+    let _ = named.send([swarm::peers(args), given.clone()].concat());
     let named_here = args.trackers.iter().map(|url| vec![url.clone()]);
     let tiers: Vec<Vec<String>> = trackers.iter().cloned().chain(named_here).collect();
     if tiers.is_empty() && given.is_empty() {

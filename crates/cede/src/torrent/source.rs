@@ -31,6 +31,11 @@ impl<'a> Asked<'a> {
         let exists = |what: &str| Path::new(what).exists();
         // A link that was copied has spaces and line ends around it at times, a file's name hardly ever.
         let what = if exists(what) { what } else { what.trim() };
+        if what.is_empty() {
+            return Err(Failure::Usage(
+                "an empty name; give a torrent file, its URL or a magnet link".to_owned(),
+            ));
+        }
         if what.get(..7).is_some_and(|head| head.eq_ignore_ascii_case("magnet:")) {
             return Ok(Self::Link(what.into()));
         }
@@ -152,4 +157,17 @@ fn range(text: &str) -> Option<(usize, usize)> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     (first <= last).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_no_name() {
+        for what in ["", " ", "\n"] {
+            assert!(matches!(Asked::of(what), Err(Failure::Usage(_))), "{what:?}");
+        }
+        assert!(matches!(Asked::of("-"), Ok(Asked::File(_))));
+    }
 }

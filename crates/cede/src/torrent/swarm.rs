@@ -2,11 +2,14 @@
 
 use super::args::SwarmArgs;
 use crate::failure::Failure;
-use cede_bt::Disposition;
+use crate::screen;
+use cede_bt::{Disposition, Family};
 use cede_carry::bench::ControllerSpec;
 use cede_real::StreamConfig;
+use cede_torrent::origin::Origin;
 use cede_torrent::session::Listener;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::LocalSet;
@@ -52,8 +55,27 @@ pub fn peer_id() -> Result<[u8; 20], Failure> {
     Ok(id)
 }
 
+/// Where the peers are that were named by hand.
+pub fn peers(args: &SwarmArgs) -> Vec<SocketAddr> {
+    args.peers.iter().flat_map(|peer| peer.addresses.clone()).collect()
+}
+
+/// Whoever names a peer means it to be called: one that the address to go out from does not lead to never would be.
+fn check_peers(args: &SwarmArgs) -> Result<(), Failure> {
+    let origin = Origin::new(args.bind);
+    let reaches = |address: &SocketAddr| origin.reaches(Family::of(address.ip()));
+    match (args.peers.iter().find(|peer| !peer.addresses.iter().any(reaches)), args.bind) {
+        (Some(peer), Some(from)) => {
+            let name = screen::printable(&peer.name);
+            Err(Failure::Usage(format!("--peer {name}: it has no address that {from} (-B) leads to")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Waits for peers.
 pub async fn listen(args: &SwarmArgs) -> Result<Rc<Listener>, Failure> {
+    check_peers(args)?;
     let stream = stream_config(args)?;
     let wanted = args.port.unwrap_or(DEFAULT_PORT);
     let mut bound = Listener::bind(args.bind, wanted, args.transport, stream.clone()).await;
@@ -93,4 +115,32 @@ fn stream_config(args: &SwarmArgs) -> Result<StreamConfig, Failure> {
 /// How long trackers are waited for to whom we say goodbye.
 pub const fn parting_time(failure: &Failure) -> Duration {
     if matches!(failure, Failure::Interrupted(_)) { HASTY_GOODBYE } else { GOODBYE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::torrent::args::NamedPeer;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        swarm: SwarmArgs,
+    }
+
+    /// A name may have an address that nobody listens at, or that nothing leads to, before the one that is right.
+    #[test]
+    fn all_addresses_of_a_named_peer_are_called_and_one_has_to_be_reached() {
+        let mut args = Line::parse_from(["cede", "-B", "127.0.0.1"]).swarm;
+        let [six, four] = ["[::1]:7", "127.0.0.1:7"].map(|text| text.parse().unwrap());
+        let peer = |addresses| NamedPeer { name: "both:7".to_owned(), addresses };
+        args.peers = vec![peer(vec![six, four])];
+        assert_eq!(peers(&args), [six, four]);
+        assert!(check_peers(&args).is_ok());
+        args.peers.push(peer(vec![six]));
+        assert!(check_peers(&args).is_err_and(|failure| failure.exit_code() == 2));
+        args.bind = None;
+        assert!(check_peers(&args).is_ok());
+    }
 }
