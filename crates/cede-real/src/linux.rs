@@ -64,7 +64,9 @@ pub(crate) fn let_fragment(socket: &impl AsFd, is_ipv6: bool, may: bool) -> io::
         Ipv4PathMtuDiscovery as V4, Ipv6PathMtuDiscovery as V6, set_ip_mtu_discover, set_ipv6_mtu_discover,
     };
     if is_ipv6 {
+        // `quinn-udp` has set both.
         set_ipv6_mtu_discover(socket, if may { V6::DONT } else { V6::PROBE })?;
+        setsockopt(socket, sockopt::Ipv6DontFrag, &!may)?;
     }
     // A socket that speaks both has both.
     Ok(set_ip_mtu_discover(socket, if may { V4::DONT } else { V4::PROBE })?)
