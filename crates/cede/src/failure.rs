@@ -52,9 +52,9 @@ impl Failure {
         }
     }
 
-    /// Of whatever it is about, which its text does not name. An interruption is about all.
-    pub fn about(self, what: &str) -> Self {
-        let named = |text: String| format!("{}: {text}", crate::screen::printable(what));
+    /// Of whatever it is about, which its text does not name, by a name that can be shown. An interruption is about all.
+    pub fn about(self, name: &str) -> Self {
+        let named = |text: String| format!("{name}: {text}");
         match self {
             Self::Usage(text) => Self::Usage(named(text)),
             Self::Failed(text) => Self::Failed(named(text)),

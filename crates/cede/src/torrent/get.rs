@@ -103,7 +103,7 @@ async fn carry_out(hub: Rc<Hub>, (row, what): (usize, String), verb: Rc<Verb>) -
         let is_asked = matches!(outcome, Err(Failure::Interrupted(_)));
         let head = if is_asked { "" } else { "error: " };
         hub.board(Board::clear);
-        screen::complain(&format!("{head}{}: {text}", screen::printable(source_name(&what))));
+        screen::complain(&format!("{head}{}: {text}", source_name(&what)));
     }
     outcome
 }

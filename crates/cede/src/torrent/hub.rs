@@ -2,7 +2,6 @@
 
 use super::args::SwarmArgs;
 use super::board::Board;
-use super::place::Place;
 use super::port::{self, Mapped, News};
 use super::said::Said;
 use super::swarm;
@@ -22,6 +21,7 @@ use serde_json::{Value, json};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -133,17 +133,16 @@ impl Hub {
         self.count > 1
     }
 
-    /// A torrent is given or, into a folder's files, fetched. None is taken twice, and no file belongs to two.
-    pub fn take(&self, info: &Info, place: &Place) -> Result<(), Failure> {
+    /// A torrent is given or, into a folder, fetched: the files that are wanted, or all where nothing is said of them. None is taken
+    /// twice, and no file belongs to two.
+    pub fn take(&self, info: &Info, folder: Option<&Path>, wanted: &[bool]) -> Result<(), Failure> {
         let mut taken = self.taken.borrow_mut();
         if !taken.torrents.insert(info.info_hash()) {
             return Err(Failure::Failed("the same torrent as another one of these".to_owned()));
         }
-        if !self.is_shared() || place.allocation.is_none() {
-            return Ok(());
-        }
-        let is_wanted = |file: usize| place.wanted.get(file).copied().unwrap_or(true);
-        taken.files.take(&place.folder, &info.files, is_wanted).map_err(|Clash { path, taken }| {
+        let Some(folder) = folder.filter(|_| self.is_shared()) else { return Ok(()) };
+        let is_wanted = |file: usize| wanted.get(file).copied().unwrap_or(true);
+        taken.files.take(folder, &info.files, is_wanted).map_err(|Clash { path, taken }| {
             let (name, other) = (super::shown(&path), super::shown(&taken));
             let whose = match path == taken {
                 true => format!("{name} belongs to another one of these, too"),

@@ -263,7 +263,7 @@ impl Begun {
         place: &Place,
         asking: Option<&Asking>,
     ) -> Result<Self, Failure> {
-        hub.take(info, place)?;
+        hub.take(info, place.allocation.map(|_| &*place.folder), &place.wanted)?;
         let Content { storage, notes, whole } = place.open(info, (hub, row)).await?;
         hub.mapped.settled().await;
         // Trackers that a search has asked know us.

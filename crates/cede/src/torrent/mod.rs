@@ -45,10 +45,10 @@ fn read_metainfo(path: &Path) -> Result<Metainfo, Failure> {
 }
 
 /// What a torrent is asked for by, in a line.
-const fn source_name(what: &str) -> &str {
-    match what.as_bytes() {
-        b"-" => "standard input",
-        _ => what,
+fn source_name(what: &str) -> String {
+    match what {
+        "-" => "standard input".to_owned(),
+        _ => screen::printable(what),
     }
 }
 

@@ -17,7 +17,7 @@ const MAX_LISTED: usize = 200;
 
 /// Shows a torrent or a link.
 pub fn show(args: &ShowArgs) -> Result<(), Failure> {
-    let named = |failure: Failure| failure.about(source_name(&args.what));
+    let named = |failure: Failure| failure.about(&source_name(&args.what));
     let (value, text) = match Asked::of(&args.what)? {
         Asked::Link(link) => of_link(&link)?,
         Asked::File(path) => of_torrent(&read_metainfo(path).map_err(named)?),

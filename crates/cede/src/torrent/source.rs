@@ -83,7 +83,7 @@ pub async fn fetch(url: &str, origin: Origin) -> Result<Fetched, Failure> {
 /// Finds out what there is to download; a magnet link is followed to its torrent.
 pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
     // Of several, whoever tells of a failure names each.
-    let named = |failure: Failure| if hub.is_shared() { failure } else { failure.about(source_name(what)) };
+    let named = |failure: Failure| if hub.is_shared() { failure } else { failure.about(&source_name(what)) };
     match Asked::of(what)? {
         Asked::Link(link) => follow(&link, (hub, row)).await,
         Asked::File(path) => read_metainfo(path).map(Source::of).map_err(named),

@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
     let read = |path: &PathBuf| {
         let name = path.display().to_string();
-        read_metainfo(path).map_err(|failure| failure.about(source_name(&name)))
+        read_metainfo(path).map_err(|failure| failure.about(&source_name(&name)))
     };
     let only = args.only.iter().map(|path| Ok(read(path)?.info.info_hash()));
     let only = only.collect::<Result<Vec<_>, Failure>>()?;
