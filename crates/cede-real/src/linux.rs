@@ -140,3 +140,32 @@ fn socket_addr(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
     v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quinn_udp::UdpSocketState;
+    use rustix::net::sockopt::{Ipv4PathMtuDiscovery as V4, ip_mtu_discover, ipv6_mtu_discover};
+
+    /// Over IPv6 the kernel cuts nothing while either option forbids it.
+    #[test]
+    fn the_network_may_cut_for_as_long_as_it_is_let() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let socket = UdpSocket::bind(address).unwrap();
+            UdpSocketState::new((&socket).into()).unwrap();
+            let is_ipv6 = socket.local_addr().unwrap().is_ipv6();
+            let set = || {
+                let v6 = is_ipv6.then(|| {
+                    let discover = ipv6_mtu_discover(&socket).unwrap().as_raw();
+                    (discover, nix::sys::socket::getsockopt(&socket, sockopt::Ipv6DontFrag).unwrap())
+                });
+                (ip_mtu_discover(&socket).unwrap(), v6)
+            };
+            let before = set();
+            let_fragment(&socket, is_ipv6, true).unwrap();
+            assert_eq!(set(), (V4::DONT, is_ipv6.then_some((0, false))), "{address}");
+            let_fragment(&socket, is_ipv6, false).unwrap();
+            assert_eq!(set(), before, "{address}");
+        }
+    }
+}
