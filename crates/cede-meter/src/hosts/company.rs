@@ -1,6 +1,6 @@
 //! What the flows of one host saw at the same time: one queue.
 //!
-//! A TCP connection that begins while a queue stands takes the least that it meets for an empty one, and shows too little throughout.
+//! A flow that begins while a queue stands takes the least that it meets for an empty one, and shows too little throughout.
 //! Others of its host have seen less: what is left of its readings without the delays that these had at the same moments is the
 //! constant in them, whatever the queue does. A delay is not counted from too low a point so, as theirs are not either.
 //! That is good to a packet or so, as what lies between two packets is on average, but not for flows whose packets follow others' at a
@@ -14,11 +14,14 @@
 //! A uTP socket has one base for all its flows, so that what one of them is told holds for all, and none is believed to have waited for
 //! longer than the shortest round trip of any.
 //!
+//! Connections that stamp by one clock are told by those that have gone, too ([`super::one_clock`]).
+//!
 //! **What it leaves out.** Flows without others at the same time, or without round trips (one direction captured): they keep their base
 //! and its flag. A base that slides. Where flows have queues of their own (FQ-CoDel), readings less the
-//! others' delays vary, and nothing is done.
+//! others' delays vary, and nothing is done; with a few packets while these queues hardly change, and as long a queue the other
+//! way, that does not show.
 //!
-//! **How it was validated.** Synthetic flows (`tests/hosts.rs`), and captures beside each packet's true delay (`docs/bufferbloat.md`).
+//! **How it was validated.** Synthetic flows (`tests/company.rs`), and captures beside each packet's true delay (`docs/bufferbloat.md`).
 
 use crate::clocks::clock::Point;
 use crate::clocks::shelf::Shelf;
