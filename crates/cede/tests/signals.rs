@@ -93,7 +93,7 @@ fn who_does_not_end_in_order_ends_when_asked_again() {
     }
     let what = ["none.torrent", "pipe", "--no-port-mapping", "-p", "0", "-B", "127.0.0.1"];
     let mut get = place.start(&[&["torrent", "get"][..], &what].concat());
-    get.says("cannot read none.torrent");
+    get.says("none.torrent: cannot be read");
     let ends = (0..100).any(|_| {
         get.interrupt();
         sleep(Duration::from_millis(300));
