@@ -84,8 +84,8 @@
 //! Path-MTU search is on: streams begin with 548 octets per datagram over IPv4 and 1232 over IPv6, and probe for more: up
 //! to an Ethernet frame, and between two of these sockets up to 16,000 octets where the first link carries that (a uTP
 //! peer whose buffer is smaller than a datagram would corrupt the stream, so nobody else gets larger ones). All datagrams
-//! carry "don't fragment" where the system can set it, but those that no longer fit and have to arrive as they are. Where a path carries less than it did, a router says so or three timeouts
-//! of a large packet tell: packets are small then until larger ones are known to pass. Between two of these sockets what is under way
+//! carry "don't fragment" where the system can set it, but those that no longer fit and have to arrive as they are. Where a
+//! path carries less than it did, a router says so or three timeouts of a large packet tell: packets are small then until larger ones are known to pass. Between two of these sockets what is under way
 //! leaves again in parts; towards others it leaves whole, for the system or the network to cut (Linux; where fragments do not get
 //! through it is lost with its connection, unless the path recovers).
 //!

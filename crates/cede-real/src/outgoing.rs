@@ -75,7 +75,9 @@ impl Outgoing {
     pub fn send_batch(&mut self, now: Instant, endpoint: &mut Endpoint<Way>, udp: &impl Wire) -> Sending {
         self.gather(now, endpoint, udp.max_segments());
         let Some(way) = self.way else { return Sending::Nothing };
-        let is_cut = self.packets.iter().any(|packet| packet.may_fragment) && udp.let_fragment(true).is_ok();
+        // Such a packet leaves alone.
+        let may_fragment = self.packets.first().is_some_and(|packet| packet.may_fragment);
+        let is_cut = may_fragment && udp.let_fragment(true).is_ok();
         let result = self.send_gathered(udp, way).or_else(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Err(error),
             // Whatever was wrong with it, the other way finds out whether it can be had at all.

@@ -105,7 +105,7 @@ struct Known {
 }
 
 impl Company {
-    /// `None` where no flow of the host saw a longer way than others, or no queue.
+    /// `None` where no flow of the host saw a longer way than others, or nobody can tell of a queue.
     fn of(clock: &HostClock<'_>) -> Option<Self> {
         let timed = |sender: &Sender| {
             let (round_trip_us, span_us) = clock.source.round_trip_us(sender, FEW_SAMPLES_MIN)?;
@@ -174,16 +174,15 @@ impl Company {
 
     /// Lowers a direction's base to where the others tell that it is.
     fn mend(&self, direction: &mut Direction) {
-        let known = self.known(direction);
-        if let Some(above_us) = self.believed_us(direction, &known, direction.shortest_us()) {
+        if let Some(above_us) = self.tells(direction, direction.shortest_us()) {
             direction.reading.lower_base(above_us, self.is_confirmed);
             direction.is_base_told = true;
         }
     }
 
-    /// By how much the base of a uTP socket is to be lowered, whose shortest round trip is told.
-    fn tells(&self, direction: &Direction, shortest_us: f64) -> Option<f64> {
-        self.believed_us(direction, &self.known(direction), Some(shortest_us))
+    /// By how much a direction's base is to be lowered, of whose sender the shortest round trip is told.
+    fn tells(&self, direction: &Direction, shortest_us: Option<f64>) -> Option<f64> {
+        self.believed_us(direction, &self.known(direction), shortest_us)
     }
 
     fn known(&self, direction: &Direction) -> Known {
@@ -328,14 +327,9 @@ impl<'a> InCompany<'a> {
         asked.sort_by_key(|sender| Reverse(source.samples(sender)));
         asked.truncate(ASKED_MAX);
         let mut shared = Shared::of(source, group, self.base);
-        let read = |&sender: &Sender| {
-            let mut direction = Direction::read(source, sender, Depth::Direct, shared.told.as_ref());
-            shared.lower_base(&mut direction);
-            direction
-        };
-        let directions: Vec<Direction> = asked.iter().map(read).collect();
-        let shortest_us = directions.iter().filter_map(Direction::shortest_us).reduce(f64::min)?;
-        if is_near(shortest_us) {
+        let directions: Vec<Direction> = asked.iter().map(|sender| shared.read(source, *sender)).collect();
+        let shortest_us = directions.iter().filter_map(Direction::shortest_us).reduce(f64::min);
+        if shortest_us.is_none_or(is_near) {
             return None;
         }
         let base = |direction: &Direction| {

@@ -74,10 +74,7 @@ impl<'a> HostClock<'a> {
         }
         let is_of_socket = |other: &&Sender| sender.shares_base_with(other);
         let group: Vec<Sender> = self.host.iter().filter(is_of_socket).copied().collect();
-        let shared = Shared::of(self.source, &group, Base::Whole);
-        let mut direction = Direction::read(self.source, sender, Depth::Direct, shared.told.as_ref());
-        shared.lower_base(&mut direction);
-        direction
+        Shared::of(self.source, &group, Base::Whole).read(self.source, sender)
     }
 
     /// Reads a TCP connection, by what others told where it tells no drift itself.
@@ -157,6 +154,13 @@ impl Shared {
         }
         shared.slots = Some(slots);
         shared
+    }
+
+    /// Reads a direction of the socket, by what the others told.
+    pub(crate) fn read(&self, source: &Source<'_>, sender: Sender) -> Direction {
+        let mut direction = Direction::read(source, sender, Depth::Direct, self.told.as_ref());
+        self.lower_base(&mut direction);
+        direction
     }
 
     /// Takes for a direction what other flows of its socket told of an empty queue.

@@ -128,16 +128,19 @@ mod system {
 
     /// Whether both are one file. What cannot be told apart is.
     pub fn is_same(a: &File, b: &File) -> bool {
-        use std::os::unix::fs::MetadataExt;
-        let [a, b] = [a, b].map(|file| file.metadata().map(|it| (it.dev(), it.ino())));
-        a.ok().zip(b.ok()).is_none_or(|(a, b)| a == b)
+        are_one([a.metadata(), b.metadata()]).unwrap_or(true)
     }
 
     /// Whether there is something at both places, and it is one thing.
     pub fn is_same_place(a: &Path, b: &Path) -> bool {
+        are_one([a.symlink_metadata(), b.symlink_metadata()]).unwrap_or(false)
+    }
+
+    /// `None` where either is not known.
+    fn are_one(both: [io::Result<Metadata>; 2]) -> Option<bool> {
         use std::os::unix::fs::MetadataExt;
-        let [a, b] = [a, b].map(|path| path.symlink_metadata().map(|it| (it.dev(), it.ino())));
-        a.ok().zip(b.ok()).is_some_and(|(a, b)| a == b)
+        let [a, b] = both.map(|known| known.map(|it| (it.dev(), it.ino())).ok());
+        Some(a? == b?)
     }
 
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {

@@ -4,7 +4,7 @@ use super::args::{GetArgs, SeedArgs, SwarmArgs};
 use super::board::Board;
 use super::hub::Hub;
 use super::job::{self, Job, Verb};
-use super::place::{Place, check_folder, make_folder};
+use super::place::{Place, check_data, check_folder, make_folder};
 use super::{source, source_name, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;
@@ -15,10 +15,7 @@ use tokio::task::JoinSet;
 
 /// Downloads torrents.
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
-    if let Err(failure) = check(args) {
-        args.what.iter().for_each(|what| job::tell_of_nothing(args.swarm.json, what, &failure));
-        return Err(failure);
-    }
+    check(args).inspect_err(|failure| tell_of_none(&args.swarm, &args.what, failure))?;
     let (choices, gives_on) = (args.clone(), args.seed);
     let verb = Verb {
         place: Box::new(move |source| {
@@ -43,15 +40,7 @@ fn check(args: &GetArgs) -> Result<(), Failure> {
 
 /// Gives the content of torrents.
 pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
-    if args.data.exists() && !args.data.is_dir() {
-        let text = format!(
-            "--data: {} is no folder; give the one that the content is in",
-            screen::named(&args.data)
-        );
-        let failure = Failure::Usage(text);
-        args.what.iter().for_each(|what| job::tell_of_nothing(args.swarm.json, what, &failure));
-        return Err(failure);
-    }
+    check_data(&args.data).inspect_err(|failure| tell_of_none(&args.swarm, &args.what, failure))?;
     let (folder, is_super) = (args.data.clone(), args.super_seed);
     let verb = Verb {
         place: Box::new(move |_| {
@@ -62,13 +51,17 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
     swarm::run(run(&args.swarm, &args.what, verb))
 }
 
+/// What all of them failed at, before any was begun.
+fn tell_of_none(args: &SwarmArgs, whats: &[String], failure: &Failure) {
+    whats.iter().for_each(|what| job::tell_of_nothing(args.json, what, failure));
+}
+
 /// All torrents, each to its end.
 async fn run(args: &SwarmArgs, whats: &[String], verb: Verb) -> Result<(), Failure> {
     // Programs are told of each end, and trackers of each departure.
     interrupt::bear_with_several();
-    let in_vain =
-        |failure: &Failure| whats.iter().for_each(|what| job::tell_of_nothing(args.json, what, failure));
-    let hub = Hub::begin(args, whats.len()).await.inspect_err(in_vain)?;
+    let hub = Hub::begin(args, whats.len()).await;
+    let hub = hub.inspect_err(|failure| tell_of_none(args, whats, failure))?;
     let verb = Rc::new(verb);
     let mut jobs = JoinSet::new();
     for (row, what) in whats.iter().enumerate() {

@@ -91,6 +91,17 @@ pub fn check_folder(folder: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Whether content that is to be given may be there; whatever is missed is told of when it is looked for.
+pub fn check_data(data: &Path) -> Result<(), Failure> {
+    if data.exists() && !data.is_dir() {
+        let name = screen::named(data);
+        return Err(Failure::Usage(format!(
+            "--data: {name} is no folder; give the one that the content is in"
+        )));
+    }
+    Ok(())
+}
+
 /// Makes the folder where it is not there.
 pub fn make_folder(folder: &Path) -> Result<(), Failure> {
     match std::fs::create_dir(folder) {
