@@ -1,6 +1,6 @@
 //! Announcing ourselves to the trackers of a torrent, as long as it takes part.
 //!
-//! Source: BEP 3, 12 and 31. Each tier is asked by itself, its trackers in order until one answers, the next also where
+//! Source: BEP 3, 12, 21 and 31. Each tier is asked by itself, its trackers in order until one answers, the next also where
 //! one takes long; that which has answered is asked first from then on. What it leaves out: scrapes. How it was validated:
 //! against the tracker of this crate in the tests, and opentracker.
 
@@ -47,6 +47,8 @@ pub struct Amounts {
     pub downloaded: u64,
     /// Octets that are missing.
     pub left: u64,
+    /// Nothing more is wanted, although something is missing (BEP 21).
+    pub is_partial_seed: bool,
     /// Where we are reached now, if not at the port of the [`Identity`].
     pub port: Option<u16>,
 }
@@ -190,8 +192,9 @@ impl Tier {
 
     fn announcement(&self, event: Event, want: u32, amounts: Amounts) -> Announce {
         let Identity { info_hash, peer_id, port, key, .. } = self.identity;
-        let Amounts { uploaded, downloaded, left, port: outer } = amounts;
+        let Amounts { uploaded, downloaded, left, is_partial_seed, port: outer } = amounts;
         let (left, port) = (Some(left), outer.unwrap_or(port));
+        let event = if is_partial_seed { by_partial_seed(event) } else { event };
         Announce { info_hash, peer_id, port, uploaded, downloaded, left, event, key, wanted: Some(want) }
     }
 }
@@ -260,6 +263,14 @@ impl Told {
             Self { of_us: true, .. } => Event::Interval,
             Self { of_us: false, .. } => Event::Started,
         }
+    }
+}
+
+/// What is said by whoever wants nothing more without having everything: trackers count downloads, and that is none.
+const fn by_partial_seed(event: Event) -> Event {
+    match event {
+        Event::Completed | Event::Interval => Event::Paused,
+        other => other,
     }
 }
 

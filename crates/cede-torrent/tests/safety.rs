@@ -141,7 +141,7 @@ fn what_was_set_aside_in_vain_is_given_back() {
         std::fs::create_dir(scratch.0.join("t")).unwrap();
         std::fs::write(&there, "mine").unwrap();
         let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
-        assert!(storage.prepare(Allocation::Full).unwrap_err().is_full());
+        assert!(storage.make_room(Allocation::Full, &[]).unwrap_err().is_full());
         let files: Vec<_> =
             std::fs::read_dir(scratch.0.join("t")).unwrap().map(|file| file.unwrap().path()).collect();
         assert_eq!(files, [there]);

@@ -17,9 +17,10 @@ const LENGTHS: [usize; 3] = [PIECE + 5000, PIECE + 3000, 2 * PIECE];
 /// Which pieces are found where these files are wanted.
 fn found(folder: &Path, info: &Info, wanted: &[bool], allocation: Allocation) -> (Storage, Vec<bool>) {
     let storage = Storage::new(folder, info, wanted).unwrap();
-    storage.prepare(allocation).unwrap();
+    storage.claim().unwrap();
     let mut whole = check(&storage, info, &[], &Watch::default());
     mend(&storage, info, (&mut whole, &[]), &Watch::default()).unwrap();
+    storage.make_room(allocation, &whole).unwrap();
     (storage, whole)
 }
 

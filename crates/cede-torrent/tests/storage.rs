@@ -10,7 +10,9 @@ use cede_torrent::create::{CreateError, Plan};
 use cede_torrent::storage::{Allocation, Claims, Layout, Notes, Stamp, Storage};
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use support::{PIECE, Scratch, octets};
 
@@ -198,7 +200,7 @@ fn files_have_their_octets_and_empty_ones_are_made() {
     let (info, content) = plain();
     let scratch = Scratch::new();
     let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
-    storage.prepare(Allocation::Full).unwrap();
+    storage.make_room(Allocation::Full, &[]).unwrap();
     storage.write(0, &content).unwrap();
     storage.settle().unwrap();
     for (index, file) in info.files.iter().enumerate() {
@@ -357,7 +359,7 @@ fn what_may_be_run_is_made_so_within_the_mask_and_nothing_that_was_there_is_chan
         let old = storage.path_of(3);
         fs::create_dir_all(old.parent().unwrap()).unwrap();
         fs::write(&old, "").unwrap();
-        storage.prepare(allocation).unwrap();
+        storage.make_room(allocation, &[]).unwrap();
         storage.write(0, &content).unwrap();
         let modes: Vec<u32> = (0..4).map(|file| mode(&storage.path_of(file))).collect();
         assert_eq!(modes, [most, plain, most, plain]);
@@ -406,20 +408,20 @@ fn names_that_lead_to_one_file_are_refused_and_others_that_are_alike_are_not() {
     let info = Info::parse(&writer.info().encode()).unwrap();
     let scratch = Scratch::new();
     let at = |name: &str| scratch.0.join("t").join(name);
-    let prepare =
-        |wanted: &[bool]| Storage::new(&scratch.0, &info, wanted).unwrap().prepare(Allocation::Sparse);
-    prepare(&[]).unwrap();
-    assert!(!at("readme").exists(), "nothing is made that need not be");
+    let claim = |wanted: &[bool]| Storage::new(&scratch.0, &info, wanted).unwrap().claim();
+    claim(&[]).unwrap();
+    assert!(!at("README").exists() && !at("readme").exists(), "nothing stays that was made to find out");
+    fs::write(at("README"), "").unwrap();
     fs::hard_link(at("README"), at("readme")).unwrap();
-    let error = prepare(&[]).unwrap_err().to_string();
+    let error = claim(&[]).unwrap_err().to_string();
     assert!(
         error.contains("t/readme: in this folder it is the same file as ") && error.contains("t/README;"),
         "{error}"
     );
-    prepare(&[true, true, false]).unwrap();
+    claim(&[true, true, false]).unwrap();
     fs::remove_file(at("readme")).unwrap();
     fs::write(at("readme"), "x").unwrap();
-    prepare(&[]).unwrap();
+    claim(&[]).unwrap();
 }
 
 /// Of several torrents in one folder no file is another's file or folder. Two names of one file stand in for a file system that does not
@@ -475,7 +477,7 @@ fn a_longer_file_of_the_same_name_is_not_touched() {
     let error = storage.write(0, &content).unwrap_err();
     assert_eq!((error.path, error.error.kind()), (path.clone(), ErrorKind::AlreadyExists));
     // Nobody has to be called to find that out.
-    let error = storage.prepare(Allocation::Sparse).unwrap_err();
+    let error = storage.claim().unwrap_err();
     assert_eq!((error.path, error.error.kind()), (path.clone(), ErrorKind::AlreadyExists));
     assert_eq!(fs::read(&path).unwrap(), b"somebody's");
     // Nor does who gives the content overlook it, or a folder. What is not there is not in the way.
@@ -514,7 +516,7 @@ fn a_torrent_of_a_folder_has_the_hashes_of_its_content() {
     let (info, content) = plain();
     let scratch = Scratch::new();
     let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
-    storage.prepare(Allocation::Sparse).unwrap();
+    storage.make_room(Allocation::Sparse, &[]).unwrap();
     storage.write(0, &content).unwrap();
     let (plan, pieces) = made(&scratch.0.join("t"));
     let names: Vec<String> = plan.files.iter().map(|file| file.path.join("/")).collect();
@@ -536,4 +538,25 @@ fn what_cannot_be_shared_says_why() {
     assert!(matches!(plan.hash(&mut |_| false), Err(CreateError::Ended)));
     fs::write(scratch.0.join("a"), b"shorter").unwrap();
     assert!(matches!(plan.hash(&mut |_| true), Err(CreateError::Changed(_))));
+}
+
+/// What is set aside and not written reads as zeros; whoever begins a torrent elsewhere leaves such files.
+#[test]
+fn what_is_not_blank_is_told_of_and_what_is_set_aside_is_not() {
+    let (info, content) = plain();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let going_on = AtomicBool::new(false);
+    assert_eq!(storage.stranger(&going_on), None, "nothing is there");
+    storage.make_room(Allocation::Full, &[]).unwrap();
+    let (whole, part) = (storage.path_of(0), storage.path_of(2));
+    fs::write(&whole, vec![0; 40_000]).unwrap();
+    assert_eq!(storage.stranger(&going_on), None, "holes, and zeros that were written");
+    // At its end, and behind a hole.
+    let file = fs::OpenOptions::new().write(true).open(&part).unwrap();
+    file.write_at(&content[..1], file.metadata().unwrap().len() - 1).unwrap();
+    assert_eq!(storage.stranger(&going_on), Some(part.clone()));
+    assert_eq!(storage.stranger(&AtomicBool::new(true)), None, "nobody waits for it any more");
+    let others = Storage::new(&scratch.0, &info, &[true, true, false, true]).unwrap();
+    assert_eq!(others.stranger(&going_on), None, "it is not wanted, and not written over");
 }

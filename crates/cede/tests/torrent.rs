@@ -55,6 +55,10 @@ fn port_of(program: &mut Running) -> u16 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
+fn port_of_tracker(tracker: &mut Running) -> String {
+    tracker.says("tracker at ").rsplit(':').next().unwrap().trim().to_owned()
+}
+
 const QUIET: &str = "--no-dht --no-lsd -p 0 -B 127.0.0.1";
 
 #[test]
@@ -217,10 +221,20 @@ fn some_files_of_many_are_enough() {
     for (name, bytes) in [("t/a.txt", 30_000), ("t/b.bin", 50_000), ("t/c.txt", 40_000), ("t/d", 100)] {
         place.write_pattern(name, bytes);
     }
+    let mut tracker = place.start("tracker -p 0 -B 127.0.0.1 --json");
+    let url = format!("http://127.0.0.1:{}/announce", port_of_tracker(&mut tracker));
     place.cede("make t -l 16KiB").exits(0);
     let mut seed = place.start(&format!("seed t.torrent {QUIET}"));
     let peer = format!("127.0.0.1:{}", port_of(&mut seed));
-    place.cede(&format!("get t.torrent -o out --files 0,c.txt --peer {peer} {QUIET}")).exits(0);
+    let words = format!("get t.torrent -o out --files 0,c.txt --peer {peer} -t {url} --json {QUIET}");
+    let got = place.cede(&words).exits(0);
+    // All of the eight pieces but 2 and 3, and no download that trackers count.
+    let end = got.event("end");
+    assert_eq!(
+        (&end["pieces"], &end["missing"]["pieces"], &end["complete"]),
+        (&6.into(), &0.into(), &true.into())
+    );
+    assert_eq!(tracker.prints("paused")["left"], 2 * 16_384);
     assert_eq!(
         (place.read("out/t/a.txt"), place.read("out/t/c.txt")),
         (place.read("t/a.txt"), place.read("t/c.txt"))
@@ -260,7 +274,7 @@ fn every_line_for_programs_is_json_and_every_name_is_documented() {
     const PAGE: &str = include_str!("../../../docs/torrent.md");
     let place = Place::new("json");
     let mut tracker = place.start("tracker -p 0 -B 127.0.0.1 --json");
-    let port = tracker.says("tracker at ").rsplit(':').next().unwrap().trim().to_owned();
+    let port = port_of_tracker(&mut tracker);
     let tracked = format!("-t http://127.0.0.1:{port}/announce");
     let (_, _seed, peer) = place.seeded(1_000_000, &tracked);
     // Long enough for a line of progress with a peer in it.
@@ -293,7 +307,7 @@ fn gather(value: &Value, names: &mut Vec<String>) {
 fn a_line_of_the_tracker_begins_with_its_time() {
     let place = Place::new("tracker-time");
     let mut tracker = place.start("tracker -p 0 -B 127.0.0.1");
-    let port = tracker.says("tracker at ").rsplit(':').next().unwrap().trim().to_owned();
+    let port = port_of_tracker(&mut tracker);
     let mut asker = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     asker.write_all(b"GET /announce?port=0 HTTP/1.0\r\n\r\n").unwrap();
     let line = tracker.out_line("http refused");
@@ -362,7 +376,7 @@ fn announced(tracker: &mut Running, port: &str, query: &str) -> Value {
 fn announces_that_make_no_sense_are_told_and_count_for_no_seed() {
     let place = Place::new("senseless");
     let mut tracker = place.start("tracker -p 0 -B 127.0.0.1 --json");
-    let port = tracker.says("tracker at ").rsplit(':').next().unwrap().trim().to_owned();
+    let port = port_of_tracker(&mut tracker);
     let hash = format!("info_hash={}", "%07".repeat(20));
     for (number, left) in ["", "&left=-5", "&left=99999999999999999999"].iter().enumerate() {
         let peer = format!("%0{number}").repeat(20);
@@ -483,6 +497,11 @@ fn what_may_not_be_written_to_is_complete_where_all_of_it_is_there() {
     fs::write(place.path("out/film"), wrong).unwrap();
     let told = begin(&words).unwrap().end().exits(3);
     assert!(told.event("end")["error"].as_str().unwrap().contains("Permission denied"), "{}", told.text());
+    // Nor is anybody called where the folder may be written to and a file that is gone on with may not.
+    fs::set_permissions(place.path("out"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(place.path("out/film"), fs::Permissions::from_mode(0o444)).unwrap();
+    let told = begin(&words).unwrap().end().exits(3);
+    assert!(told.event("end")["error"].as_str().unwrap().contains("cannot write to "), "{}", told.text());
 }
 
 /// What begins with nothing at all, and what nobody is to be asked for.
@@ -913,7 +932,7 @@ fn a_private_torrent_behind_a_link_is_not_told_to_the_table() {
 fn trackers_hear_when_a_link_is_given_up() {
     let place = Place::new("goodbye");
     let mut tracker = place.start("tracker -p 0 -B 127.0.0.1 --json");
-    let port = tracker.says("tracker at ").rsplit(':').next().unwrap().trim().to_owned();
+    let port = port_of_tracker(&mut tracker);
     let link = format!("magnet:?xt=urn:btih:{}&tr=http://127.0.0.1:{port}/announce", "5a".repeat(20));
     let waiting = place.start(&format!("get {link} -o out {QUIET}"));
     let started = tracker.prints("started");

@@ -204,3 +204,41 @@ fn libtorrent_has_several_torrents_of_one_port_too() {
         place.all_came(transport);
     }
 }
+
+/// Torrents that are fetched one after the other may have one name; nothing is lost by that, nor by a run that was ended at once.
+#[test]
+fn what_is_no_part_of_a_torrent_is_not_written_over() {
+    let place = Place::new("strangers", 100_000);
+    let (_seed, peer) = place.seeded("");
+    let (ours, others) =
+        (place.folder.read("one"), place.folder.read("one").iter().map(|octet| !octet).collect::<Vec<_>>());
+    let put = |octets: &[u8]| fs::write(place.folder.path("out/one"), octets).unwrap();
+    let is_ours = || place.folder.read("out/one") == ours;
+    put(&others);
+    let get = |options: &str| {
+        place.start(&format!("get one.torrent -o out --peer {peer} --json {QUIET} {options}")).end()
+    };
+    for preallocate in ["", "--preallocate"] {
+        let told = get(preallocate).exits(1);
+        assert!(
+            told.err.contains("out/one is there already") && told.err.contains("--overwrite"),
+            "{}",
+            told.err
+        );
+        assert!(told.event("end")["error"].as_str().unwrap().contains("no piece of this torrent"));
+        assert!(place.folder.read("out/one") == others);
+        let left = fs::read_dir(place.folder.path("out")).unwrap().count();
+        assert_eq!(left, 1, "nothing stays of what was not begun");
+    }
+    get("--overwrite").exits(0);
+    assert!(is_ours());
+    // One piece of it is enough to go on by, and so is that there was an earlier run.
+    put(&[&ours[..16_384], &others[16_384..]].concat());
+    get("").exits(0);
+    put(&others);
+    let hash = place.folder.cede(&words("torrent show one.torrent --json")).exits(0).json();
+    let notes = format!("out/.{}.cede-resume", hash["info_hash"].as_str().unwrap());
+    fs::write(place.folder.path(&notes), "").unwrap();
+    get("").exits(0);
+    assert!(is_ours());
+}

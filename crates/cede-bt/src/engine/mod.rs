@@ -432,6 +432,12 @@ impl<A: PeerAddress> Engine<A> {
         self.picker.have()
     }
 
+    /// What is wanted, here or not.
+    #[must_use]
+    pub const fn wanted(&self) -> &Bitfield {
+        self.picker.wanted()
+    }
+
     /// Whether a piece is wanted and not here.
     #[must_use]
     pub fn lacks(&self, piece: u32) -> bool {

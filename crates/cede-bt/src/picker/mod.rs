@@ -168,6 +168,12 @@ impl Picker {
         &self.have
     }
 
+    /// What is wanted, here or not.
+    #[must_use]
+    pub const fn wanted(&self) -> &Bitfield {
+        &self.wanted
+    }
+
     /// Whether a piece is wanted and not here.
     #[must_use]
     pub fn lacks(&self, piece: u32) -> bool {

@@ -55,6 +55,7 @@ const fn event_name(event: Event) -> Option<&'static str> {
         Event::Started => Some("started"),
         Event::Completed => Some("completed"),
         Event::Stopped => Some("stopped"),
+        Event::Paused => Some("paused"),
     }
 }
 
@@ -282,6 +283,7 @@ fn announce(pairs: &[(&str, &str)]) -> Result<Query, QueryError> {
         Some("started") => Event::Started,
         Some("completed") => Event::Completed,
         Some("stopped") => Event::Stopped,
+        Some("paused") => Event::Paused,
         _ => Event::Interval,
     };
     let port = number("port").and_then(|port| u16::try_from(port).ok());
@@ -352,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_understood() {
-        for event in [Event::Started, Event::Interval, Event::Completed, Event::Stopped] {
+        for event in [Event::Started, Event::Interval, Event::Completed, Event::Stopped, Event::Paused] {
             let announce = Announce { event, ..example() };
             let url = url("http://t.example:6969/x/announce", &announce, None);
             let target = url.strip_prefix("http://t.example:6969").unwrap();

@@ -34,6 +34,9 @@ pub enum Event {
     Completed,
     /// It leaves.
     Stopped,
+    /// It wants nothing more, although it has not everything: a partial seed (BEP 21). Said with each announce but the first. Over UDP
+    /// there is no number for it, and it is an interval's.
+    Paused,
 }
 
 /// What a peer tells a tracker.

@@ -158,7 +158,7 @@ fn push_announce(out: &mut Vec<u8>, announce: &Announce) {
         out.extend_from_slice(&number.to_be_bytes());
     }
     let event: u32 = match announce.event {
-        Event::Interval => 0,
+        Event::Interval | Event::Paused => 0,
         Event::Completed => 1,
         Event::Started => 2,
         Event::Stopped => 3,

@@ -24,7 +24,7 @@ pub use choices::Choices;
 pub use driver::{Driver, stamps};
 pub use error::SessionError;
 pub use state::Wish;
-pub use view::{PeerView, View};
+pub use view::{Part, PeerView, View};
 
 pub(crate) use state::{Inner, State};
 

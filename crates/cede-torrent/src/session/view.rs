@@ -14,6 +14,10 @@ pub struct View {
     pub pieces: u32,
     /// Octets that are there, in whole pieces.
     pub bytes: u64,
+    /// What is wanted, there or not.
+    pub wanted: Part,
+    /// What is wanted and not there.
+    pub missing: Part,
     /// Everything wanted is there.
     pub is_complete: bool,
     /// Ready connections.
@@ -22,6 +26,24 @@ pub struct View {
     pub web_seeds: Vec<String>,
     /// Peers that sent bad data.
     pub banned: Vec<SocketAddr>,
+}
+
+impl View {
+    /// What is wanted and there.
+    #[must_use]
+    pub const fn wanted_here(&self) -> Part {
+        let (all, missing) = (self.wanted, self.missing);
+        Part { pieces: all.pieces - missing.pieces, bytes: all.bytes - missing.bytes }
+    }
+}
+
+/// So many pieces, and their octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Part {
+    /// Pieces.
+    pub pieces: u32,
+    /// Octets.
+    pub bytes: u64,
 }
 
 /// A peer.
@@ -50,10 +72,17 @@ pub struct PeerView {
 }
 
 impl Inner {
+    fn part(&self, pieces: impl Iterator<Item = u32>) -> Part {
+        pieces.fold(Part::default(), |part, piece| Part {
+            pieces: part.pieces + 1,
+            bytes: part.bytes + u64::from(self.info.piece_bytes(piece)),
+        })
+    }
+
     pub(super) fn view(&self) -> View {
         let state = self.state.borrow();
-        let have = state.engine.have();
-        let bytes = have.iter().map(|piece| u64::from(self.info.piece_bytes(piece))).sum();
+        let (engine, wanted) = (&state.engine, state.engine.wanted());
+        let here = self.part(engine.have().iter());
         let peers = state.engine.connections().map(|view| {
             let conn = Self::conn(&state, view.id);
             let conn = conn.as_ref().map(|conn| conn.borrow());
@@ -72,8 +101,10 @@ impl Inner {
         });
         View {
             totals: *state.engine.totals(),
-            pieces: have.count(),
-            bytes,
+            pieces: here.pieces,
+            bytes: here.bytes,
+            wanted: self.part(wanted.iter()),
+            missing: self.part(wanted.iter().filter(|piece| engine.lacks(*piece))),
             is_complete: state.engine.is_complete(),
             peers: peers.collect(),
             web_seeds: state.web_seeds.clone(),

@@ -18,6 +18,7 @@ mod layout;
 mod names;
 mod notes;
 mod opened;
+mod prepare;
 mod standing;
 
 pub use claims::{Claims, Clash};
@@ -26,7 +27,7 @@ pub use layout::{Layout, Slice};
 pub use notes::{Notes, Stamp};
 
 use cede_bt::metainfo::Info;
-use files::{Access, Folder, Near};
+use files::Folder;
 use opened::Opened;
 use std::io;
 use std::ops::Range;
@@ -158,87 +159,6 @@ impl Storage {
     /// The name of the hidden file with the ends of pieces.
     fn parts_name(&self) -> String {
         format!(".{}.cede-parts", hex(&self.hash))
-    }
-
-    /// Makes the files that have no content, and with [`Allocation::Full`] room for the others.
-    ///
-    /// # Errors
-    /// What is at a file's place cannot be it: it is longer, or behind a link. A file cannot be made, or there is no room. Files that were not there before are removed again; folders stay.
-    pub fn prepare(&self, allocation: Allocation) -> Result<(), StorageError> {
-        self.lock().is_written = true;
-        let mut made = Vec::new();
-        let prepared = self
-            .tell_apart(&mut made)
-            .and_then(|()| self.look_at_what_is_there())
-            .and_then(|()| self.make(allocation, &mut made));
-        if prepared.is_err() {
-            for index in made {
-                self.lock().forget(index);
-                let _ = self.folder.remove(&names::kept_path(&self.layout.files()[index].path));
-            }
-        }
-        prepared
-    }
-
-    /// Refuses at the beginning what would be refused when the first octets of a file come.
-    fn look_at_what_is_there(&self) -> Result<(), StorageError> {
-        self.in_the_way(1).pop().map_or(Ok(()), Err)
-    }
-
-    /// What is at the places of wanted files and cannot be they, being longer or behind a link, or cannot be opened: so many at most.
-    #[must_use]
-    pub fn in_the_way(&self, most: usize) -> Vec<StorageError> {
-        let due = |index: &usize| self.is_wanted(*index) && !self.layout.files()[*index].is_padding;
-        let mut near = Near::default();
-        let look = |index: usize| {
-            let error = self.open_file(index, false, &mut near).err()?;
-            (error.kind() != io::ErrorKind::NotFound).then(|| self.failed(index, "open", error))
-        };
-        (0..self.layout.files().len()).filter(due).filter_map(look).take(most).collect()
-    }
-
-    /// Refuses files that are one to the file system, and would be written over each other. Where names are alike, that is seen once one
-    /// of them is there.
-    fn tell_apart(&self, made: &mut Vec<usize>) -> Result<(), StorageError> {
-        for (index, other) in names::alike(self.layout.files(), |index| self.is_wanted(index)) {
-            let find = |file: usize| {
-                self.folder.file(&names::kept_path(&self.layout.files()[file].path), Access::Read)
-            };
-            if find(index).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-                made.push(index);
-                self.open_file(index, true, &mut Near::default())
-                    .map_err(|error| self.failed(index, "make", error))?;
-            }
-            // What is wrong with either is told by who uses it.
-            if let (Ok((one, _)), Ok((two, _))) = (find(index), find(other))
-                && files::is_same(&one, &two)
-            {
-                let text = format!(
-                    "in this folder it is the same file as {}; take another folder, or one of both by --files",
-                    self.path_of(index).display()
-                );
-                return Err(self.failed(other, "make", io::Error::new(io::ErrorKind::InvalidInput, text)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes files, and says which were not there before.
-    fn make(&self, allocation: Allocation, made: &mut Vec<usize>) -> Result<(), StorageError> {
-        for (index, file) in self.layout.files().iter().enumerate() {
-            let is_due = file.length == 0 || allocation == Allocation::Full;
-            if !is_due || file.is_padding || !self.is_wanted(index) {
-                continue;
-            }
-            if self.path_of(index).symlink_metadata().is_err() {
-                made.push(index);
-            }
-            let open = self.file(index, true)?;
-            if allocation == Allocation::Full && file.length > 0 {
-                files::set_aside(&open, file.length).map_err(|error| self.failed(index, "make", error))?;
-            }
-        }
-        Ok(())
     }
 
     /// Writes octets at a place of the content, which must not reach beyond its end.

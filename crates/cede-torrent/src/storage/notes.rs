@@ -20,6 +20,7 @@ pub struct Notes {
     folder: Folder,
     name: String,
     file: File,
+    is_new: bool,
 }
 
 impl Notes {
@@ -32,12 +33,21 @@ impl Notes {
         let path = folder.join(&name);
         let failed = |error| StorageError { path: path.clone(), action: "open", error };
         let folder = Folder::open(folder).map_err(failed)?;
-        let (file, _) = folder.file(std::slice::from_ref(&name), Access::Write).map_err(failed)?;
+        let own = std::slice::from_ref(&name);
+        let is_new =
+            folder.file(own, Access::Read).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let (file, _) = folder.file(own, Access::Write).map_err(failed)?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let text = "another process is at the same download";
             return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, text)));
         }
-        Ok(Self { folder, name, file })
+        Ok(Self { folder, name, file, is_new })
+    }
+
+    /// Nothing tells of an earlier run: not even one that was ended before it wrote anything down.
+    #[must_use]
+    pub const fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The pieces that are missing for certain, one flag each: all others are to be hashed. Without usable notes, or where a
@@ -79,9 +89,10 @@ impl Notes {
         })
     }
 
-    /// Removes notes in which nothing was written: the download has not begun.
-    pub fn discard_if_empty(self) {
-        if self.file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+    /// Removes notes of a download that has not begun. Those of an earlier run are kept, even where nothing stands in them: that
+    /// there was one is what they say.
+    pub fn discard_if_new(self) {
+        if self.is_new {
             self.discard();
         }
     }

@@ -114,6 +114,7 @@ impl Line {
             About::Announce { announce, is_http } => {
                 let event = match announce.event {
                     tracker::Event::Interval => "interval",
+                    tracker::Event::Paused => "paused",
                     tracker::Event::Started => "started",
                     tracker::Event::Completed => "completed",
                     tracker::Event::Stopped => "stopped",

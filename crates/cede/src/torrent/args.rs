@@ -405,6 +405,9 @@ pub struct GetArgs {
     /// Set all room aside at the beginning
     #[arg(long)]
     pub preallocate: bool,
+    /// Write over files that are there already, though they hold no piece of this torrent
+    #[arg(long)]
+    pub overwrite: bool,
     /// Go on giving when everything is there
     #[arg(long)]
     pub seed: bool,

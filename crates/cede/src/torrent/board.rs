@@ -108,7 +108,7 @@ fn text_of_several(rows: &[Row]) -> String {
     }
     let done = known().filter(|it| it.is_complete).count();
     let (here, wanted): (u64, u64) =
-        known().fold((0, 0), |(here, wanted), it| (here + it.bytes, wanted + it.wanted_bytes));
+        known().fold((0, 0), |(here, wanted), it| (here + it.here.bytes, wanted + it.wanted.bytes));
     let down = rate(|it| &it.rates.down);
     let left = match down.bits_per_sec() {
         0 => "?".to_owned(),
@@ -125,15 +125,14 @@ fn text_of_several(rows: &[Row]) -> String {
 mod tests {
     use super::super::gauge::Rates;
     use super::*;
+    use cede_torrent::session::Part;
 
     fn standing(bytes: u64, down: u64) -> Standing {
         let rates = Rates { down: [Rate::from_bits_per_sec(down); 3], ..Rates::default() };
         Standing {
-            bytes,
-            wanted_bytes: 1_000,
+            wanted: Part { pieces: 2, bytes: 1_000 },
+            here: Part { pieces: 1, bytes },
             is_complete: bytes == 1_000,
-            pieces: 1,
-            total_pieces: 2,
             peers: 2,
             banned: 0,
             sent: 5_000,

@@ -3,7 +3,7 @@
 use crate::carry::numbers;
 use crate::progress::{bar, clock};
 use cede_bt::Transport;
-use cede_torrent::session::View;
+use cede_torrent::session::{Part, View};
 use cede_units::{Duration as Span, Rate};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -24,16 +24,12 @@ pub struct Rates {
 /// A torrent at one instant, as far as a person is told.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing {
-    /// Octets that are there, and that are wanted.
-    pub bytes: u64,
-    /// Likewise.
-    pub wanted_bytes: u64,
+    /// What is wanted, there or not.
+    pub wanted: Part,
+    /// What of it is there.
+    pub here: Part,
     /// Everything wanted is there.
     pub is_complete: bool,
-    /// Pieces that are there.
-    pub pieces: u32,
-    /// Of how many.
-    pub total_pieces: u32,
     /// Ready connections.
     pub peers: usize,
     /// Peers that sent bad data.
@@ -57,14 +53,12 @@ impl Standing {
 pub struct Gauge {
     began: Instant,
     looks: VecDeque<(Instant, [u64; 5])>,
-    total_pieces: u32,
-    wanted_bytes: u64,
 }
 
 impl Gauge {
-    /// Begins now, with so many pieces of which so many octets are wanted.
-    pub fn new(total_pieces: u32, wanted_bytes: u64) -> Self {
-        Self { began: Instant::now(), looks: VecDeque::new(), total_pieces, wanted_bytes }
+    /// Begins now.
+    pub fn new() -> Self {
+        Self { began: Instant::now(), looks: VecDeque::new() }
     }
 
     /// How it stands.
@@ -82,11 +76,9 @@ impl Gauge {
 
     fn standing(&self, view: &View) -> Standing {
         Standing {
-            bytes: view.bytes,
-            wanted_bytes: self.wanted_bytes,
+            wanted: view.wanted,
+            here: view.wanted_here(),
             is_complete: view.is_complete,
-            pieces: view.pieces,
-            total_pieces: self.total_pieces,
             peers: view.peers.len(),
             banned: view.banned.len(),
             sent: view.totals.uploaded.iter().sum(),
@@ -124,13 +116,13 @@ pub fn line(it: &Standing, columns: usize) -> String {
     if it.is_complete {
         return format!("seeding to {peers}: {} sent, {up}", numbers::amount(it.sent));
     }
-    let part = it.bytes as f64 / it.wanted_bytes.max(1) as f64;
+    let part = it.here.bytes as f64 / it.wanted.bytes.max(1) as f64;
     let down = sum(&it.rates.down).bits_per_sec();
-    let left = it.wanted_bytes.saturating_sub(it.bytes) as f64 * 8.0 / down.max(1) as f64;
+    let left = (it.wanted.bytes - it.here.bytes) as f64 * 8.0 / down.max(1) as f64;
     let left = if down == 0 { "?".to_owned() } else { clock(left) };
     let [tcp, utp, web] = it.rates.down.map(numbers::rate);
     let web = if it.is_web { format!(" {web} web") } else { String::new() };
-    let (bar, pieces, of) = (bar(part), it.pieces, it.total_pieces);
+    let (bar, pieces, of) = (bar(part), it.here.pieces, it.wanted.pieces);
     let rates = format!("{tcp} TCP {utp} uTP{web}, up {up}");
     let words = format!("{pieces} of {of} pieces, {left} left, {peers}, down {rates}");
     if words.chars().count() + PERCENT_COLUMNS < columns {
@@ -165,7 +157,8 @@ pub fn document(view: &View, rates: &Rates) -> Value {
         })
     });
     json!({
-        "pieces": view.pieces, "bytes": view.bytes, "complete": view.is_complete,
+        "pieces": view.pieces, "bytes": view.bytes,
+        "missing": { "pieces": view.missing.pieces, "bytes": view.missing.bytes }, "complete": view.is_complete,
         "downloaded": downloaded, "uploaded": over(totals.uploaded),
         "down_bits_per_second": down, "up_bits_per_second": bits(&rates.up),
         "redundant": totals.redundant, "bad_pieces": totals.bad_pieces,
@@ -186,12 +179,14 @@ mod tests {
             totals: cede_bt::engine::Totals::default(),
             pieces: 1,
             bytes: 100,
+            wanted: Part { pieces: 2, bytes: 200 },
+            missing: Part { pieces: 1, bytes: 100 },
             is_complete: false,
             peers: Vec::new(),
             web_seeds: Vec::new(),
             banned: Vec::new(),
         };
-        let said = |view: &View| line(&Gauge::new(2, 200).update(view), usize::MAX);
+        let said = |view: &View| line(&Gauge::new().update(view), usize::MAX);
         assert!(said(&view).contains("? left, 0 peers, "), "{}", said(&view));
         let view = View { banned: vec![SocketAddr::from(([192, 0, 2, 1], 6881))], ..view };
         assert!(said(&view).contains("? left, 0 peers (1 banned for bad data), "), "{}", said(&view));
@@ -201,11 +196,9 @@ mod tests {
     #[test]
     fn a_narrow_line_says_what_a_wide_one_does() {
         let it = Standing {
-            bytes: 500,
-            wanted_bytes: 1_000,
+            wanted: Part { pieces: 1_500, bytes: 1_000 },
+            here: Part { pieces: 123, bytes: 500 },
             is_complete: false,
-            pieces: 123,
-            total_pieces: 1_500,
             peers: 40,
             banned: 0,
             sent: 0,

@@ -4,7 +4,7 @@ use super::args::{GetArgs, SeedArgs, SwarmArgs};
 use super::board::Board;
 use super::hub::Hub;
 use super::job::{self, Job, Verb};
-use super::place::{Place, check_data, check_folder, make_folder};
+use super::place::{Place, Written, check_data, check_folder, make_folder};
 use super::{source, source_name, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;
@@ -22,8 +22,8 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
             let wanted = source::wanted(&choices, source)?;
             let allocation = if choices.preallocate { Allocation::Full } else { Allocation::Sparse };
             make_folder(&choices.output)?;
-            let (folder, allocation) = (choices.output.clone(), Some(allocation));
-            Ok(Place { folder, wanted, allocation, is_super: false })
+            let written = Some(Written { allocation, over_others: choices.overwrite });
+            Ok(Place { folder: choices.output.clone(), wanted, written, is_super: false })
         }),
         is_over: Box::new(move |session| if gives_on { screen::is_unread() } else { session.is_done() }),
     };
@@ -44,7 +44,7 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
     let (folder, is_super) = (args.data.clone(), args.super_seed);
     let verb = Verb {
         place: Box::new(move |_| {
-            Ok(Place { folder: folder.clone(), wanted: Vec::new(), allocation: None, is_super })
+            Ok(Place { folder: folder.clone(), wanted: Vec::new(), written: None, is_super })
         }),
         is_over: Box::new(|_| screen::is_unread()),
     };

@@ -102,7 +102,7 @@ impl Job {
     ) -> Result<Self, Failure> {
         let Source { metainfo, peers, given, .. } = source;
         let info = Arc::new(metainfo.info);
-        let is_served = !hub.args.no_web_seeds && place.allocation.is_some();
+        let is_served = !hub.args.no_web_seeds && place.written.is_some();
         let servers: Vec<String> = metainfo.web_seeds.into_iter().filter(|_| is_served).collect();
         let begun = Begun::of((hub, row), &info, &place, asking.as_ref()).await?;
         let Begun { storage, session, driver, wishes, identity, gauge } = begun;
@@ -113,7 +113,7 @@ impl Job {
         let (announcing, found) =
             look_for_peers((hub, row), &info, (&session, wishes, identity), named, asking.take());
         notes::hear_web((hub.clone(), row), session.use_web_seeds(&servers));
-        let (written, was_complete) = (place.allocation.map(|_| storage), session.is_done());
+        let (written, was_complete) = (place.written.map(|_| storage), session.is_done());
         Ok(Self {
             hub: hub.clone(),
             row,
@@ -170,8 +170,8 @@ impl Job {
         if self.session.is_done() {
             return "nothing more is given".to_owned();
         }
-        let (here, all) =
-            (self.session.view().pieces, numbers::count(self.info.piece_count() as usize, "piece"));
+        let view = self.session.view();
+        let (here, all) = (view.wanted_here().pieces, numbers::count(view.wanted.pieces as usize, "piece"));
         format!("what has come stays, {here} of {all}; the same command goes on")
     }
 
@@ -263,7 +263,7 @@ impl Begun {
         place: &Place,
         asking: Option<&Asking>,
     ) -> Result<Self, Failure> {
-        hub.take(info, place.allocation.map(|_| &*place.folder), &place.wanted)?;
+        hub.take(info, place.written.map(|_| &*place.folder), &place.wanted)?;
         let Content { storage, notes, whole } = place.open(info, (hub, row)).await?;
         hub.mapped.settled().await;
         // Trackers that a search has asked know us.
@@ -278,18 +278,9 @@ impl Begun {
         let here = whole.iter().filter(|is_whole| **is_whole).count();
         hub.say(&headline(info, here, hub.listener.port()));
         mention_files(hub, &storage, (info, place), here);
-        let gauge = Gauge::new(info.piece_count(), wanted_bytes(info, &storage));
+        let gauge = Gauge::new();
         Ok(Self { storage, session, driver, wishes, identity, gauge })
     }
-}
-
-/// Octets of pieces that are wanted.
-fn wanted_bytes(info: &Info, storage: &Storage) -> u64 {
-    let is_wanted = storage.wanted_pieces();
-    (0..info.piece_count())
-        .filter(|at| is_wanted[*at as usize])
-        .map(|at| u64::from(info.piece_bytes(at)))
-        .sum()
 }
 
 fn headline(info: &Info, here: usize, port: u16) -> String {
@@ -327,7 +318,7 @@ const FILES_NAMED: usize = 5;
 /// Files that are not given although something is there, names that file systems do not take, and content that is elsewhere.
 fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), here: usize) {
     let say = |text: &str| hub.say_of(&info.name, text);
-    if place.allocation.is_none() {
+    if place.written.is_none() {
         mention_missing(say, storage, (place, here));
     }
     if place.is_super {
@@ -346,7 +337,7 @@ fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), h
         let files = numbers::count(count, "file");
         say(&format!("names of {files} are too long for file systems, and kept shorter"));
     }
-    if let Some((path, count)) = begun_by_others(storage).filter(|_| place.allocation.is_some()) {
+    if let Some((path, count)) = begun_by_others(storage).filter(|_| place.written.is_some()) {
         let path = screen::named(&path);
         let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
         say(&format!(
@@ -452,7 +443,8 @@ fn standing(hub: &Hub, info: &Info, session: &Session) -> Standing {
         let sum = |sums: [u64; 2]| sums.iter().sum();
         let left = total.saturating_sub(view.bytes);
         let downloaded = sum(view.totals.downloaded) + view.totals.downloaded_web;
-        Amounts { uploaded: sum(view.totals.uploaded), downloaded, left, port: Some(port()) }
+        let is_partial_seed = view.is_complete && left > 0;
+        Amounts { uploaded: sum(view.totals.uploaded), downloaded, left, is_partial_seed, port: Some(port()) }
     })
 }
 

@@ -24,10 +24,19 @@ pub struct Place {
     pub folder: PathBuf,
     /// Which files are wanted; all where it is empty.
     pub wanted: Vec<bool>,
-    /// `None` where nothing is written.
-    pub allocation: Option<Allocation>,
+    /// How it is written; `None` where nothing is.
+    pub written: Option<Written>,
     /// Peers are told of a few pieces each.
     pub is_super: bool,
+}
+
+/// How content is written.
+#[derive(Clone, Copy)]
+pub struct Written {
+    /// How room is made.
+    pub allocation: Allocation,
+    /// What is there is written over, even where nothing of it is of this torrent.
+    pub over_others: bool,
 }
 
 /// The content of a torrent.
@@ -43,7 +52,7 @@ pub struct Content {
 impl Place {
     /// Whether anything is to come here.
     pub fn want(&self, session: &Session) {
-        match self.allocation {
+        match self.written {
             Some(_) => session.want_files(),
             None if self.is_super => session.super_seed(),
             None => session.want_nothing(),
@@ -54,26 +63,38 @@ impl Place {
     pub async fn open(&self, info: &Arc<Info>, (hub, row): (&Hub, usize)) -> Result<Content, Failure> {
         let storage = Storage::new(&self.folder, info, &self.wanted).map_err(|error| unstored(&error))?;
         let storage = Arc::new(storage);
-        let prepared = self.allocation.map(|allocation| prepare(info, &self.folder, (&storage, allocation)));
-        let (notes, forbidden) = match prepared.transpose() {
-            Ok(notes) => (notes, None),
+        let claimed = self.written.map(|_| claim(info, &self.folder, &storage)).transpose();
+        let (claimed, forbidden) = match claimed {
+            Ok(notes) => (notes.zip(self.written), None),
             // Where all of it is there, nothing need be written.
             Err(error) if error.is_forbidden() && storage.has_all_files() => (None, Some(error)),
             Err(error) => return Err(unstored(&error)),
         };
-        let skip = notes
-            .as_ref()
-            .map(|notes| notes.missing(storage.layout(), &stamps(&storage)))
-            .unwrap_or_default();
         let _turn = hub.turns.acquire().await;
         let shown = |part| hub.board(|board| board.checking(row, part));
-        let whole = find(info, &storage, (skip, notes.is_some()), shown).await?;
-        let is_missing = storage.wanted_pieces().iter().zip(&whole).any(|(wanted, whole)| *wanted && !whole);
-        match forbidden.filter(|_| is_missing) {
-            Some(error) => Err(unstored(&error)),
-            None => Ok(Content { storage, notes, whole }),
+        let Some((notes, written)) = claimed else {
+            let whole = find((info, &storage), Vec::new(), Purpose::Read, shown).await?;
+            return match forbidden.filter(|_| is_missing(&storage, &whole)) {
+                Some(error) => Err(unstored(&error)),
+                None => Ok(Content { storage, notes: None, whole }),
+            };
+        };
+        let skip = notes.missing(storage.layout(), &stamps(&storage));
+        let purpose = if notes.is_new() && !written.over_others { Purpose::Begin } else { Purpose::Write };
+        let found = find((info, &storage), skip, purpose, shown).await;
+        let made = found.and_then(|whole| make_room(&storage, written.allocation, &whole).map(|()| whole));
+        match made {
+            Ok(whole) => Ok(Content { storage, notes: Some(notes), whole }),
+            Err(failure) => {
+                notes.discard_if_new();
+                Err(failure)
+            }
         }
     }
+}
+
+fn is_missing(storage: &Storage, whole: &[bool]) -> bool {
+    storage.wanted_pieces().iter().zip(whole).any(|(wanted, whole)| *wanted && !whole)
 }
 
 /// The folder is there, or at least the one that it is to be made in.
@@ -117,26 +138,42 @@ pub fn unstored(error: &StorageError) -> Failure {
     Failure::of_system(screen::printable(&error.to_string()), error.error.kind())
 }
 
-/// Opens the notes and makes room.
-fn prepare(
-    info: &Info,
-    folder: &Path,
-    (storage, allocation): (&Storage, Allocation),
-) -> Result<Notes, StorageError> {
+/// Opens the notes, and sees that nothing is in the way.
+fn claim(info: &Info, folder: &Path, storage: &Storage) -> Result<Notes, StorageError> {
     let notes = Notes::open(folder, &info.info_hash())?;
-    if let Err(error) = storage.prepare(allocation) {
-        // Notes of an earlier run are kept: what is in the way may be moved.
-        notes.discard_if_empty();
+    if let Err(error) = storage.claim() {
+        notes.discard_if_new();
         return Err(error);
     }
     Ok(notes)
 }
 
+/// Makes room for what is missing. Where nothing is, nothing need be written.
+fn make_room(storage: &Storage, allocation: Allocation, whole: &[bool]) -> Result<(), Failure> {
+    match storage.make_room(allocation, whole) {
+        Err(error) if error.is_forbidden() && storage.has_all_files() && !is_missing(storage, whole) => {
+            Ok(())
+        }
+        made => made.map_err(|error| unstored(&error)),
+    }
+}
+
+/// What pieces are looked for for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Nothing is written.
+    Read,
+    /// An earlier run is gone on with.
+    Write,
+    /// Nothing tells of an earlier run: what is there may be somebody else's.
+    Begin,
+}
+
 /// The pieces that are there. Of those that files share the parts are looked for where they may be, if something is to be written.
 async fn find(
-    info: &Arc<Info>,
-    storage: &Arc<Storage>,
-    (skip, is_written): (Vec<bool>, bool),
+    (info, storage): (&Arc<Info>, &Arc<Storage>),
+    skip: Vec<bool>,
+    purpose: Purpose,
     show: impl Fn(f64),
 ) -> Result<Vec<bool>, Failure> {
     let watch = Arc::new(Watch::default());
@@ -144,9 +181,14 @@ async fn find(
     let (subject, torrent) = (storage.clone(), info.clone());
     let mut checking = tokio::task::spawn_blocking(move || {
         let mut whole = check::check(&subject, &torrent, &skip, &checked);
-        let mended =
-            if is_written { mend(&subject, &torrent, (&mut whole, &skip), &checked) } else { Ok(()) };
-        mended.map(|()| whole)
+        if purpose != Purpose::Read {
+            mend(&subject, &torrent, (&mut whole, &skip), &checked).map_err(|error| unstored(&error))?;
+        }
+        let is_strange = purpose == Purpose::Begin && !whole.contains(&true);
+        match is_strange.then(|| subject.stranger(&checked.is_ended)).flatten() {
+            Some(path) => Err(stranger(&path)),
+            None => Ok(whole),
+        }
     });
     let whole = loop {
         tokio::select! {
@@ -159,6 +201,13 @@ async fn find(
     if interrupt::is_asked() {
         return Err(Failure::Interrupted("what is there was not checked".to_owned()));
     }
-    let whole = whole.map_err(|error| Failure::Failed(error.to_string()))?;
-    whole.map_err(|error| unstored(&error))
+    whole.map_err(|error| Failure::Failed(error.to_string()))?
+}
+
+/// Something is where a torrent's file belongs that is no part of it.
+fn stranger(path: &Path) -> Failure {
+    let name = screen::named(path);
+    Failure::Failed(format!(
+        "{name} is there already, and no piece of this torrent: move it away, take another folder (-o), or write over it (--overwrite)"
+    ))
 }

@@ -99,6 +99,7 @@ const fn over(entry: &Entry) -> &'static str {
 const fn event(announce: &Announce) -> &'static str {
     match announce.event {
         Event::Interval => "interval",
+        Event::Paused => "paused",
         Event::Started => "started",
         Event::Completed => "completed",
         Event::Stopped => "stopped",

@@ -1,0 +1,134 @@
+//! What is looked at, and made, before anything of a torrent is fetched.
+
+use super::files::{Access, Near};
+use super::{Allocation, Storage, StorageError, files, names};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// What is read at once of a file that may be somebody else's.
+const CHUNK_BYTES: usize = 256 << 10;
+
+impl Storage {
+    /// Refuses at the beginning what would be refused when the first octets of a file come. Nothing is made. From now on something is
+    /// to be written here.
+    ///
+    /// # Errors
+    /// What is at a file's place cannot be it: it is longer, behind a link, or another file's.
+    pub fn claim(&self) -> Result<(), StorageError> {
+        self.lock().is_written = true;
+        let mut made = Vec::new();
+        let told = self.tell_apart(&mut made);
+        self.unmake(made);
+        told.and_then(|()| self.in_the_way(1).pop().map_or(Ok(()), Err))
+    }
+
+    /// What is at the places of wanted files and cannot be they, being longer or behind a link, or cannot be opened: so many at most.
+    #[must_use]
+    pub fn in_the_way(&self, most: usize) -> Vec<StorageError> {
+        let mut near = Near::default();
+        let look = |index: usize| {
+            let error = self.open_file(index, false, &mut near).err()?;
+            (error.kind() != io::ErrorKind::NotFound).then(|| self.failed(index, "open", error))
+        };
+        self.own_files().filter_map(look).take(most).collect()
+    }
+
+    /// The files that have a place of their own.
+    fn own_files(&self) -> impl Iterator<Item = usize> + '_ {
+        let files = self.layout.files();
+        (0..files.len()).filter(|index| self.is_wanted(*index) && !files[*index].is_padding)
+    }
+
+    /// Refuses files that are one to the file system, and would be written over each other. Where names are alike, that is seen once one
+    /// of them is there.
+    fn tell_apart(&self, made: &mut Vec<usize>) -> Result<(), StorageError> {
+        for (index, other) in names::alike(self.layout.files(), |index| self.is_wanted(index)) {
+            let find = |file: usize| {
+                self.folder.file(&names::kept_path(&self.layout.files()[file].path), Access::Read)
+            };
+            if find(index).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                made.push(index);
+                self.open_file(index, true, &mut Near::default())
+                    .map_err(|error| self.failed(index, "make", error))?;
+            }
+            // What is wrong with either is told by who uses it.
+            if let (Ok((one, _)), Ok((two, _))) = (find(index), find(other))
+                && files::is_same(&one, &two)
+            {
+                let text = format!(
+                    "in this folder it is the same file as {}; take another folder, or one of both by --files",
+                    self.path_of(index).display()
+                );
+                return Err(self.failed(other, "make", io::Error::new(io::ErrorKind::InvalidInput, text)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first file in which something is that is not zeros, as whoever begins a torrent may have set aside. Where no piece
+    /// was found and nothing tells of an earlier run, that is somebody else's. What cannot be read is told by who uses it.
+    #[must_use]
+    pub fn stranger(&self, is_ended: &AtomicBool) -> Option<PathBuf> {
+        let mut near = Near::default();
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut has_content = |index: usize| {
+            let (file, found) = self.open_file(index, false, &mut near).ok()?;
+            let is_ours = is_blank(&file, found.len(), &mut buffer, is_ended).unwrap_or(true);
+            (!is_ours).then(|| self.path_of(index))
+        };
+        self.own_files().find_map(&mut has_content)
+    }
+
+    /// Makes the files that have no content, and with [`Allocation::Full`] room for the others; looks whether the files may be
+    /// written to of which there is something, and pieces are missing: those that `whole` does not tell of.
+    ///
+    /// # Errors
+    /// A file cannot be made or written to, or there is no room. Files that were not there before are removed again; folders stay.
+    pub fn make_room(&self, allocation: Allocation, whole: &[bool]) -> Result<(), StorageError> {
+        let mut made = Vec::new();
+        let is_whole = |piece: u32| whole.get(piece as usize).copied().unwrap_or(false);
+        let mut near = Near::default();
+        let outcome = self.own_files().try_for_each(|index| {
+            let length = self.layout.files()[index].length;
+            let is_there = self.path_of(index).symlink_metadata().is_ok();
+            if length == 0 || allocation == Allocation::Full {
+                made.extend((!is_there).then_some(index));
+                let open = self.file(index, true)?;
+                let room = if length == 0 { Ok(()) } else { files::set_aside(&open, length) };
+                room.map_err(|error| self.failed(index, "make", error))
+            } else if is_there && !self.layout.pieces_of(index).all(is_whole) {
+                let opened = self.open_in_turn(index, true, &mut near, || self.lock().make_room());
+                opened.map(drop).map_err(|error| self.failed(index, "write to", error))
+            } else {
+                Ok(())
+            }
+        });
+        if outcome.is_err() {
+            self.unmake(made);
+        }
+        outcome
+    }
+
+    fn unmake(&self, made: Vec<usize>) {
+        for index in made {
+            self.lock().forget(index);
+            let _ = self.folder.remove(&names::kept_path(&self.layout.files()[index].path));
+        }
+    }
+}
+
+/// Whether a file has nothing but zeros. Holes are not read; once somebody wants an end, the rest is not either.
+fn is_blank(file: &File, length: u64, buffer: &mut [u8], is_ended: &AtomicBool) -> io::Result<bool> {
+    let mut at = 0;
+    while at < length && !is_ended.load(Relaxed) && !files::is_hole(file, &(at..length)) {
+        let len = usize::try_from(length - at).unwrap_or(usize::MAX).min(buffer.len());
+        files::read_at(file, &mut buffer[..len], at)?;
+        if buffer[..len].iter().any(|octet| *octet != 0) {
+            return Ok(false);
+        }
+        at += len as u64;
+    }
+    Ok(true)
+}
