@@ -555,7 +555,7 @@ fn what_is_not_blank_is_told_of_and_what_is_set_aside_is_not() {
     // At its end, and behind a hole.
     let file = fs::OpenOptions::new().write(true).open(&part).unwrap();
     file.write_at(&content[..1], file.metadata().unwrap().len() - 1).unwrap();
-    assert_eq!(storage.stranger(&going_on), Some(part.clone()));
+    assert_eq!(storage.stranger(&going_on), Some(part));
     assert_eq!(storage.stranger(&AtomicBool::new(true)), None, "nobody waits for it any more");
     let others = Storage::new(&scratch.0, &info, &[true, true, false, true]).unwrap();
     assert_eq!(others.stranger(&going_on), None, "it is not wanted, and not written over");
