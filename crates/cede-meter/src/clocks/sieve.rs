@@ -33,6 +33,9 @@ const PROMPT_PART: usize = 10;
 /// What waits for a processor shows by a part of the answers that are prompt, and by half of them that are not much later.
 const WAIT_US_MAX: f64 = 10_000.0;
 const PARTS: usize = 4;
+/// What is later than that was stamped by another clock, as of a connection that came later between the same sockets: nobody waits so long
+/// for what is kept.
+const CLOCK_US_MIN: f64 = 10e6;
 
 /// For how long answers are compared, and how much later than others one is late.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +144,8 @@ fn close(window: &mut Vec<(usize, f64)>, late: &mut Vec<usize>, late_us: f64) {
         let prompt = *ahead.select_nth_unstable_by(tenth, f64::total_cmp).1;
         let middle = ahead.len() / 2;
         let median = *ahead.select_nth_unstable_by(middle, f64::total_cmp).1;
-        let is_late = |answer: &&(usize, f64)| answer.1 - prompt > late_us;
+        let is_late =
+            |answer: &&(usize, f64)| answer.1 - prompt > late_us && answer.1 - prompt < CLOCK_US_MIN;
         let prompt_answers = window.len() - window.iter().filter(is_late).count();
         if prompt_answers * PARTS >= window.len() && median - prompt <= WAIT_US_MAX {
             late.extend(window.iter().filter(is_late).map(|answer| answer.0));

@@ -60,9 +60,14 @@ pub(crate) fn answer(to: &mut Rtt, now: u32, said: &Said) -> Option<u32> {
 /// As [`answer`]: one that begins with it.
 #[inline]
 pub(crate) const fn ask(from: &mut Rtt, now: u32, said: &Said) {
-    let Said { clock, .. } = *said;
+    let Said { clock, flags, .. } = *said;
+    // A connection between the same sockets whose clock is behind that of the one before would never answer what that was not answered.
+    let is_free = match from.pending {
+        Some((wanted, _)) => flags & SYN != 0 && is_before(clock, wanted),
+        None => true,
+    };
     // What echoes a reading that two packets share may answer the earlier one.
-    if from.pending.is_none() && from.clock != clock {
+    if is_free && from.clock != clock {
         from.pending = Some((clock, now));
     }
     from.clock = clock;

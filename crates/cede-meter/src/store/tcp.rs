@@ -31,6 +31,8 @@ pub(crate) struct TcpSide {
     acked: u32,
     is_begun: bool,
     has_acks: bool,
+    /// The lower half of the number that the last SYN had.
+    opened: u16,
     /// The newest segment in order, where it is the only one awaited.
     newest: Option<Segment>,
     /// More than that.
@@ -66,6 +68,15 @@ impl TcpSide {
     /// The least difference of both clocks in the second that is not over.
     pub(crate) const fn latest_difference(&self) -> Option<Sample> {
         self.reverse
+    }
+
+    /// A SYN: what it opens is counted from another number, unless it repeats the one before it. Ports come back, and what is new then
+    /// would look like repetitions of what was acknowledged long ago.
+    fn open(&mut self, seq: u32) {
+        let opened = seq as u16;
+        if opened != self.opened {
+            *self = Self { opened, reverse: self.reverse, ..Self::default() };
+        }
     }
 
     /// Data of this direction; true where the bookkeeping overflowed.
@@ -199,6 +210,9 @@ pub(crate) fn take(
 ) -> (bool, usize) {
     let Said { clock, echo, .. } = *tcp;
     let (mut overflows, before) = (false, mine.heap_bytes() + theirs.heap_bytes());
+    if tcp.flags & SYN != 0 {
+        mine.open(tcp.seq);
+    }
     if tcp.payload_len > 0 && tcp.flags & (SYN | FIN) == 0 {
         let end = tcp.seq.wrapping_add(tcp.payload_len);
         overflows = mine.data(Segment { begin: tcp.seq, end, clock, time: time_us as u32 });
