@@ -87,6 +87,21 @@ fn long_addresses_are_whole_in_a_usual_terminal() {
 }
 
 #[test]
+fn a_page_draws_the_mean_of_its_table_and_says_of_which_transport() {
+    let place = place("means");
+    let page = |more: &[&str]| {
+        let finished = place.cede(&[&["meter", "utp.pcap.gz", "--report", "-"], more].concat()).exits(0);
+        finished.text().to_string()
+    };
+    let whole = page(&[]);
+    for title in ["Mean over time of each host, uTP", "Mean over samples of each host, uTP"] {
+        assert!(whole.contains(title), "{title}");
+    }
+    // The one of the table comes first.
+    assert!(whole.find("mean over time (ms)") < whole.find("mean over samples (ms)"));
+}
+
+#[test]
 fn every_column_is_explained() {
     let place = place("columns");
     for how in [&[][..], &["--flows"], &["--series"]] {

@@ -5,7 +5,7 @@ use super::{Findings, MeterArgs};
 use crate::failure::Failure;
 use crate::screen;
 use crate::whole;
-use cede_meter::{HostReport, Protocol};
+use cede_meter::{HostReport, Protocol, Summary};
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Axis, Cell, Figure, Panel, Series};
 use std::path::Path;
@@ -87,16 +87,30 @@ fn series(findings: &Findings) -> Figure {
     Figure::new("Queueing delay of the worst hosts").columns(2).share_x().panels(hosts.iter().map(panel))
 }
 
+/// A mean of a host's delays, and what it is called.
+type Mean = (&'static str, fn(&Summary) -> f64);
+
+/// The mean over time first, as in the table; the paper draws the one over samples.
+const MEANS: [Mean; 2] =
+    [("over time", |summary| summary.time_mean_ms), ("over samples", |summary| summary.sample_mean_ms)];
+
 /// The paper's Fig. 3: distributions over hosts of their mean delays.
 fn distributions(findings: &Findings) -> Figure {
     let hosts = &findings.report.hosts;
-    let utp = steps(hosts.iter().filter_map(|host| host.utp.map(|summary| summary.sample_mean_ms)));
-    let tcp = steps(hosts.iter().filter_map(|host| host.tcp.map(|summary| summary.sample_mean_ms)));
-    let panel = Panel::new("Mean delay per host")
-        .x(Axis::new("mean queueing delay").unit("ms").from(0.0))
-        .y(Axis::new("share of hosts").range(0.0, 1.0));
-    let all = [("uTP", utp), ("TCP", tcp)].into_iter().filter(|(_, steps)| steps.len() > 1);
-    Figure::new("Over hosts").panel(panel.all_series(all.map(|(name, steps)| Series::steps(name, steps))))
+    let panel = |(name, mean): Mean| {
+        let of = |protocol: fn(&HostReport) -> Option<Summary>| {
+            steps(hosts.iter().filter_map(protocol).map(|summary| mean(&summary)))
+        };
+        let all = [("uTP", of(|host| host.utp)), ("TCP", of(|host| host.tcp))];
+        let lines: Vec<_> = all.into_iter().filter(|(_, steps)| steps.len() > 1).collect();
+        // One line alone has no legend.
+        let whose = if let [(protocol, _)] = lines[..] { format!(", {protocol}") } else { String::new() };
+        Panel::new(format!("Mean {name} of each host{whose}"))
+            .x(Axis::new(format!("mean {name}")).unit("ms").from(0.0))
+            .y(Axis::new("share of hosts").range(0.0, 1.0))
+            .all_series(lines.into_iter().map(|(protocol, steps)| Series::steps(protocol, steps)))
+    };
+    Figure::new("Over hosts").columns(2).share_y().panels(MEANS.map(panel))
 }
 
 /// A distribution function as steps.
@@ -109,14 +123,16 @@ fn steps(values: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
 }
 
 fn scatter(both: &[&HostReport]) -> Figure {
-    let mean = |summary: Option<cede_meter::Summary>| summary.map_or(0.0, |summary| summary.sample_mean_ms);
-    let points: Vec<(f64, f64)> = both.iter().map(|host| (mean(host.utp), mean(host.tcp))).collect();
-    let most = points.iter().map(|point| point.0.max(point.1)).fold(1.0, f64::max) * 1.05;
-    let panel = Panel::new("Mean delay under uTP and TCP")
-        .x(Axis::new("uTP").unit("ms").range(0.0, most))
-        .y(Axis::new("TCP").unit("ms").range(0.0, most))
-        .series(Series::points("hosts", points))
-        .series(Series::line("y = x", [(0.0, 0.0), (most, most)]))
-        .series(Series::line("y = 2x", [(0.0, 0.0), (most / 2.0, most)]));
-    Figure::new("The same host under both").panel(panel)
+    let panel = |(name, mean): Mean| {
+        let mean = |summary: Option<Summary>| summary.as_ref().map_or(0.0, mean);
+        let points: Vec<(f64, f64)> = both.iter().map(|host| (mean(host.utp), mean(host.tcp))).collect();
+        let most = points.iter().map(|point| point.0.max(point.1)).fold(1.0, f64::max) * 1.05;
+        Panel::new(format!("Mean {name} under uTP and TCP"))
+            .x(Axis::new("uTP").unit("ms").range(0.0, most))
+            .y(Axis::new("TCP").unit("ms").range(0.0, most))
+            .series(Series::points("hosts", points))
+            .series(Series::line("y = x", [(0.0, 0.0), (most, most)]))
+            .series(Series::line("y = 2x", [(0.0, 0.0), (most / 2.0, most)]))
+    };
+    Figure::new("The same host under both").columns(2).panels(MEANS.map(panel))
 }
