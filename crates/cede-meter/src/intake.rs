@@ -55,7 +55,9 @@ pub struct Counters {
     pub fragments: u64,
     /// Cut off within the headers, by the meter also before their stamps, or with headers that make no sense.
     pub cut: u64,
-    /// Of a link type that is not read; the last such.
+    /// Of link types that are not read.
+    pub unread: u64,
+    /// The last such link type.
     pub unknown_link_type: Option<u16>,
     /// Without a time.
     pub timeless: u64,
@@ -149,7 +151,7 @@ impl Counters {
             Mute::Fragment => self.fragments += 1,
             Mute::Cut => self.cut += 1,
             Mute::UnknownLinkType(number) => {
-                self.other += 1;
+                self.unread += 1;
                 self.unknown_link_type = Some(number);
             }
         }

@@ -21,6 +21,7 @@ pub fn counters(counters: &Counters) -> Value {
         "bytes": counters.bytes,
         "flows": counters.flows,
         "other_packets": counters.other,
+        "packets_of_unknown_link_types": counters.unread,
         "fragments": counters.fragments,
         "cut_packets": counters.cut,
         "packets_without_time": counters.timeless,

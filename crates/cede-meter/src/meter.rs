@@ -343,6 +343,7 @@ impl Counters {
         self.bytes += other.bytes;
         self.outside += other.outside;
         self.other += other.other;
+        self.unread += other.unread;
         self.filtered += other.filtered;
         self.fragments += other.fragments;
         self.cut += other.cut;

@@ -86,6 +86,28 @@ fn long_addresses_are_whole_in_a_usual_terminal() {
     assert!(finished.text().contains(&ends[0].to_string()), "{}", finished.text());
 }
 
+/// Rows have no room for what is missing: it is told beside them.
+#[test]
+fn what_rows_do_not_tell_is_told_beside_them() {
+    let place = place("beside");
+    // Three packets of a link that is not read (USB).
+    let mut usb = [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 189].map(u32::to_le_bytes).concat();
+    for k in 0..3 {
+        usb.extend([1_700_000_000 + k, 7, 8, 8, 0, 0].map(u32::to_le_bytes).concat());
+    }
+    place.write("usb.pcap", usb);
+    let unread = "3 packets whose link type 189 is not read";
+    let table = place.cede(&["meter", "utp.pcap.gz", "usb.pcap"]).exits(0);
+    let words = table.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(unread) && words.contains("20 packets neither of TCP"), "{words}");
+    for how in [&["--csv"][..], &["--csv", "--flows"], &["--series"], &["--series", "--json"]] {
+        let of = |more: &[&str]| place.cede(&[&["meter", "utp.pcap.gz"], how, more].concat()).exits(0);
+        assert_eq!(of(&[]).err, "");
+        assert!(of(&["usb.pcap"]).err.contains(unread), "{how:?}");
+        assert!(of(&["--memory", "500 kB"]).err.contains("samples left out"), "{how:?}");
+    }
+}
+
 #[test]
 fn a_page_draws_the_mean_of_its_table_and_says_of_which_transport() {
     let place = place("means");

@@ -246,9 +246,8 @@ pub fn remark(report: &Report, is_told: bool) -> String {
         (unlisted.given_up, "connection", "not listed for want of memory"),
         (unlisted.unchecked_blocks, "block", "not checked for duplicates for want of memory"),
     ];
-    let others = unread(report).into_iter().chain(meter::left_out(counters));
-    let counts = others.filter(|_| !is_told).chain(given_up);
-    meter::in_all(counters, (report.connections.len() as u64, "connection"), counts) + "\n"
+    let others = (!is_told).then(|| unread(report).into_iter().chain(meter::left_out(counters)));
+    meter::in_all(counters, (report.connections.len() as u64, "connection"), others, given_up) + "\n"
 }
 
 /// What is no connection between peers, by reason.

@@ -387,6 +387,7 @@ pub fn told(failures: impl Iterator<Item = Failure>) -> Result<(), Failure> {
 fn print(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
     let screen = Screen::new(args.json || args.csv || args.series || args.prints_page());
     if args.series {
+        show::mention_missing(&findings.report.counters);
         data::series(&findings.samples, args.json)
     } else if args.json {
         data::print_json(args, findings)

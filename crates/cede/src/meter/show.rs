@@ -166,6 +166,7 @@ const BATCH_ROWS: usize = 4096;
 
 /// Prints hosts, or flows, for programs.
 pub fn print_csv(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
+    mention_missing(&findings.report.counters);
     if args.flows {
         print_rows(&findings.flows, |batch| flows(args, batch))
     } else {
@@ -271,26 +272,36 @@ fn words<'a>(counts: impl IntoIterator<Item = Count<'a>>) -> impl Iterator<Item 
     are_any.map(|(n, noun, more)| format!("{} {more}", many(n, noun)).trim_end().to_string())
 }
 
+/// "3 packets whose link type 105 is not read", where there are any.
+fn unread(counters: &Counters) -> Option<String> {
+    let number = counters.unknown_link_type?;
+    Some(format!("{} whose link type {number} is not read", many(counters.unread, "packet")))
+}
+
 /// Why nothing was found: a link type, and what there is any of.
 pub fn because<'a>(counters: &Counters, counts: impl IntoIterator<Item = Count<'a>>) -> String {
-    let link_type = counters.unknown_link_type.map(|number| format!("link type {number} is not read"));
-    let mut why: Vec<String> = link_type.into_iter().chain(words(counts)).collect();
+    let mut why: Vec<String> = unread(counters).into_iter().chain(words(counts)).collect();
     if counters.packets == 0 {
         why.push("no packet was seen".to_string());
     }
     if why.is_empty() { ".".to_string() } else { format!(": {}.", why.join("; ")) }
 }
 
-/// "8 packets in 0.7 s, 2 flows", of the time asked for, and what else there is any of.
+/// "8 packets in 0.7 s, 2 flows", of the time asked for, and what else there is any of: the others where they are not told already.
 pub fn in_all<'a>(
     counters: &Counters,
     found: (u64, &str),
-    counts: impl IntoIterator<Item = Count<'a>>,
+    others: Option<impl Iterator<Item = Count<'a>>>,
+    given_up: impl IntoIterator<Item = Count<'a>>,
 ) -> String {
     let span_s = counters.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
     let decimals = if span_s < 1.0 { 3 } else { 1 };
     let packets = format!("{} in {span_s:.decimals$} s", many(counters.packets - counters.outside, "packet"));
-    let all: Vec<String> = [packets, many(found.0, found.1)].into_iter().chain(words(counts)).collect();
+    let mut all = vec![packets, many(found.0, found.1)];
+    if let Some(others) = others {
+        all.extend(words(others).chain(unread(counters)));
+    }
+    all.extend(words(given_up));
     all.join(", ")
 }
 
@@ -311,10 +322,9 @@ fn nothing(args: &MeterArgs, report: &Report) -> String {
     format!("{whose} says anything about its queue{}\n", because(&report.counters, counts))
 }
 
-/// One line about packets; what says nothing is left out where that is told already.
-fn counters(report: &Report, is_told: bool) -> String {
-    let counters = &report.counters;
-    let given_up = [
+/// What is missing for want of memory.
+const fn given_up(counters: &Counters) -> [Count<'static>; 3] {
+    [
         (
             counters.taken_again,
             "packet",
@@ -322,10 +332,22 @@ fn counters(report: &Report, is_told: bool) -> String {
         ),
         (counters.thinned, "sample", "left out for want of time or memory"),
         (counters.evicted, "flow", "given up for want of memory"),
-    ];
-    let silent = silent(report).into_iter().chain(left_out(counters));
-    let counts = silent.filter(|_| !is_told).chain(given_up);
-    in_all(counters, (counters.flows, "flow"), counts)
+    ]
+}
+
+/// One line about packets; what says nothing is left out where that is told already.
+fn counters(report: &Report, is_told: bool) -> String {
+    let counters = &report.counters;
+    let others = (!is_told).then(|| silent(report).into_iter().chain(left_out(counters)));
+    in_all(counters, (counters.flows, "flow"), others, given_up(counters))
+}
+
+/// What rows alone do not tell, and who reads them has to know.
+pub fn mention_missing(counters: &Counters) {
+    let missing: Vec<String> = unread(counters).into_iter().chain(words(given_up(counters))).collect();
+    if !missing.is_empty() {
+        screen::mention(&format!("note: {}\n", missing.join("; ")));
+    }
 }
 
 /// The delay of the first hosts of the report over time.

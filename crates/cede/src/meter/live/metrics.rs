@@ -138,7 +138,7 @@ fn totals(out: &mut String, picture: &Picture) {
         ("packets_total", "Packets seen", counters.packets),
         ("bytes_total", "Octets of them on the wire", counters.bytes),
         ("lost_packets_total", "Packets that the kernel had no room for", picture.lost),
-        ("other_packets_total", "Packets that are neither TCP nor UDP", counters.other),
+        ("other_packets_total", "Packets that are neither TCP nor UDP", counters.other + counters.unread),
         ("fragments_total", "Later parts of fragmented packets", counters.fragments),
         (
             "cut_packets_total",
