@@ -106,8 +106,8 @@ fn behind_ether_type(frame: &[u8], type_at: usize, header_bytes: usize) -> Resul
     const IPV6: u16 = 0x86dd;
     const PPPOE_SESSION: u16 = 0x8864;
     const MPLS: [u16; 2] = [0x8847, 0x8848];
-    // Customer and service tags of IEEE 802.1Q, and the service tag's number before it was standardised.
-    const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+    // Customer and service tags of IEEE 802.1Q, and the service tag's numbers before it was standardised.
+    const VLAN: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
     let mut ether_type = u16_at(frame, type_at).ok_or(StripError::Truncated)?;
     let mut rest = frame.get(header_bytes..).ok_or(StripError::Truncated)?;
     while VLAN.contains(&ether_type) {
@@ -177,6 +177,10 @@ mod tests {
             (LinkType::ETHERNET, &[macs, &[0x08, 0x00]]),
             (LinkType::ETHERNET, &[macs, &[0x81, 0x00, 0, 7, 0x86, 0xdd]]),
             (LinkType::ETHERNET, &[macs, &[0x88, 0xa8, 0, 7, 0x81, 0x00, 0, 8, 0x08, 0x00]]),
+            (
+                LinkType::ETHERNET,
+                &[macs, &[0x91, 0x00, 0, 7, 0x92, 0x00, 0, 8, 0x81, 0x00, 0, 9, 0x08, 0x00]],
+            ),
             (LinkType::ETHERNET, &[macs, &[0x88, 0x64, 0x11, 0, 0, 9, 0, 6, 0x00, 0x21]]),
             (LinkType::ETHERNET, &[macs, &[0x81, 0x00, 0, 7, 0x88, 0x64, 0x11, 0, 0, 9, 0, 6, 0x00, 0x57]]),
             (LinkType::ETHERNET, &[macs, &[0x88, 0x47], &[0, 0, 0x10, 64, 0, 0, 0x20, 64, 0, 0, 0x31, 64]]),
