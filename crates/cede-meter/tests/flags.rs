@@ -193,3 +193,39 @@ fn each_flag_occurs() {
     let usual: Vec<_> = with(USUAL, 60).names().collect();
     assert_eq!(usual, ["start-not-seen"]);
 }
+
+/// What B's uTP is flagged with, of so many packets each 50 ms, where another connection between the same sockets is opened at some time.
+fn opened_at(at: u64, packets: u64) -> Flags {
+    let mut tap = tap();
+    let mut sent: Vec<(u64, bool, Vec<u8>)> = (0..packets)
+        .flat_map(|k| {
+            let (at, seq) = (20_000_000 + k * 50_000, k as u16);
+            let data = utp(Kind::Data, 8, (seq, 4), (at as u32, 5), 100);
+            [
+                (at + 20_000, true, data),
+                (at + 20_010, false, utp(Kind::State, 7, (5, seq), (at as u32, 6), 0)),
+            ]
+        })
+        .collect();
+    sent.push((at, false, utp(Kind::Syn, 900, (1, 0), (at as u32, 0), 0)));
+    sent.push((at + 10, true, utp(Kind::State, 900, (50, 1), (at as u32, 0), 0)));
+    sent.sort();
+    for (at, is_of_b, packet) in sent {
+        let (from, to) = if is_of_b { (B, A) } else { (A, B) };
+        tap.utp(at, from, to, &packet);
+    }
+    tap.found().flow(B.0).flags
+}
+
+#[test]
+fn what_opens_in_the_midst_of_a_flow_is_not_its_beginning() {
+    // Whether what is kept of it is short or long.
+    for packets in [9, 400] {
+        let end = 20_000_000 + packets * 50_000;
+        for (at, is_seen) in
+            [(19_000_000, true), (end - 200_000, false), (end + 2_000_000, false), (end + 30_000_000, true)]
+        {
+            assert_eq!(!opened_at(at, packets).has(Flags::START_NOT_SEEN), is_seen, "{packets}, {at}");
+        }
+    }
+}

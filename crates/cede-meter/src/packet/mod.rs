@@ -137,10 +137,13 @@ impl Packet {
         }
     }
 
-    /// What is worth knowing of its flow from now on.
+    /// What is worth knowing of its flow from now on; of one that opens a connection it is asked when uTP was last seen between its sockets.
+    /// While that goes on, another connection of uTP begins in the midst of it, and says nothing of the flow's beginning.
     #[inline]
-    pub(crate) const fn marks(&self) -> Marks {
-        let opens = if self.opens { Marks::START.0 } else { 0 };
+    pub(crate) fn marks(&self, utp_last_us: impl FnOnce() -> Option<u64>) -> Marks {
+        const GOES_ON_US: u64 = 10_000_000;
+        let is_amid = || utp_last_us().is_some_and(|last_us| self.time_us < last_us + GOES_ON_US);
+        let opens = if self.opens && !is_amid() { Marks::START.0 } else { 0 };
         let is_large = if self.bytes > FRAME_BYTES_MAX { Marks::OFFLOADED.0 } else { 0 };
         Marks(opens | is_large)
     }

@@ -97,6 +97,7 @@ impl Embryo {
         let side = packet.side;
         let packets = self.packets[side].checked_add(1)?;
         let bytes = self.bytes[side].checked_add(packet.bytes)?;
+        let marks = packet.marks(|| self.utp_last_us(pool));
         match packet.said {
             Said::Silent => {}
             Said::Foreign => self.foreign = self.foreign.checked_add(1)?,
@@ -108,8 +109,19 @@ impl Embryo {
         }
         (self.packets[side], self.bytes[side], self.last_us[side]) = (packets, bytes, since_us);
         self.note_hop_limit(packet);
-        self.marks.set(packet.marks());
+        self.marks.set(marks);
         Some(())
+    }
+
+    /// When uTP was last seen.
+    #[cold]
+    fn utp_last_us(&self, pool: &Pool) -> Option<u64> {
+        if self.key.is_tcp() {
+            return None;
+        }
+        let mut last_us = None;
+        self.each_entry(pool, |entry| last_us = last_us.max(Some(self.first_us + u64::from(entry[0]))));
+        last_us
     }
 
     /// Keeps the first; none is zero.

@@ -128,7 +128,7 @@ impl Flow {
     #[inline(always)]
     pub(crate) fn take(&mut self, packet: &Packet, pool: &mut Pool) -> usize {
         let Packet { side, time_us, length, .. } = *packet;
-        self.marks.set(packet.marks());
+        self.marks.set(packet.marks(|| self.utp_last_us()));
         let is_tcp = self.key.is_tcp();
         let (from, to) = self.split(side);
         from.totals.add(packet);
@@ -183,6 +183,16 @@ impl Flow {
         // One direction alone: its stamps must run as fast as time does.
         let side = usize::from(counts[1] > 0);
         counts[side] >= 10 && advances(&self.sides[side])
+    }
+
+    /// When uTP was last seen.
+    #[cold]
+    fn utp_last_us(&self) -> Option<u64> {
+        let last_us = |side: &Direction| match &side.protocol {
+            Protocol::Utp(side) => side.last_us(),
+            Protocol::Tcp(_) => None,
+        };
+        self.sides.iter().filter_map(last_us).max()
     }
 
     /// The direction of a packet, and the other one.

@@ -132,6 +132,11 @@ const fn is_pair(one: u16, other: u16) -> bool {
 }
 
 impl UtpSide {
+    /// When the last packet came, if one did.
+    pub(crate) fn last_us(&self) -> Option<u64> {
+        (self.connections > 0).then_some(self.last_us)
+    }
+
     // In the way of every packet; left to itself the compiler has it elsewhere now and then.
     #[inline(always)]
     pub(crate) fn note(&mut self, said: &Said, theirs: &Self) {
