@@ -119,6 +119,10 @@ fn a_page_draws_the_mean_of_its_table_and_says_of_which_transport() {
     for title in ["Mean over time of each host, uTP", "Mean over samples of each host, uTP"] {
         assert!(whole.contains(title), "{title}");
     }
+    // Where no host is listed none is drawn.
+    assert!(whole.contains("Over hosts") && !page(&["--min-samples", "1000000"]).contains("Over hosts"));
+    let plot = ["meter", "utp.pcap.gz", "--plot", "--min-samples", "1000000"];
+    assert!(!place.cede(&plot).exits(0).text().contains("queueing delay (ms)"));
     // The one of the table comes first.
     assert!(whole.find("mean over time (ms)") < whole.find("mean over samples (ms)"));
 }

@@ -209,6 +209,13 @@ struct Findings {
     unwritten: Option<Failure>,
 }
 
+impl Findings {
+    /// Whether there is anything to draw: samples are kept of all hosts, but those with too few are not listed.
+    const fn has_pictures(&self) -> bool {
+        !self.samples.is_empty() && !self.report.hosts.is_empty()
+    }
+}
+
 /// Keeps what the arguments ask for.
 struct Keeper<'a> {
     args: &'a MeterArgs,

@@ -47,7 +47,7 @@ pub fn page(args: &MeterArgs, findings: &Findings) -> Page {
         .fact("time", format!("{span_s:.1} s"))
         .fact("counted from", args.counted_from())
         .section(hosts);
-    if !findings.samples.is_empty() {
+    if findings.has_pictures() {
         page = page.section(Section::new("Over time").figure(&series(findings)));
         page = page.section(Section::new("Over hosts").figure(&distributions(findings)));
     }

@@ -36,7 +36,7 @@ pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
         out += &screen.wrap("", legend);
         out += "what a flag means: cede explain NAME\n";
     }
-    if args.plot && !findings.samples.is_empty() {
+    if args.plot && findings.has_pictures() {
         out.push('\n');
         out += &terminal::chart(&over_time(findings, DRAWN), screen.columns, PLOT_LINES, screen.colour);
     }
