@@ -83,15 +83,21 @@ fn topics() -> Vec<Topic> {
     let of_swarms = TABLE_FILES
         .iter()
         .flat_map(|table| table.columns.iter().map(|&(name, text)| (name, text, table.name)));
-    let of_meter = crate::meter::COLUMNS.iter().map(|&(name, text)| (name, text, "`cede meter --csv`"));
     let of_runs = record::TABLES
         .iter()
         .flat_map(|&(file, columns)| columns.iter().map(move |column| (column.name, column.meaning, file)));
-    let columns = of_inspect.chain(of_meter).chain(of_runs).chain(of_swarms);
+    let columns = of_inspect.chain(of_meter()).chain(of_runs).chain(of_swarms);
     let columns = columns.map(|(name, text, of)| Topic::Column(name, text, of));
     let checks = check::cases().map(Topic::Check);
     let named = controllers.chain(checks).chain(queues).chain(flags).chain(metrics);
     named.chain(scenarios).chain(figures).chain(tables).chain(columns).collect()
+}
+
+/// Columns of the meter, each with its name, its meaning and whose it is.
+fn of_meter() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let for_programs = crate::meter::COLUMNS.iter().map(|&(name, text)| (name, text, "`cede meter --csv`"));
+    let for_people = crate::meter::headings().map(|(name, text)| (name, text, "the table of `cede meter`"));
+    for_programs.chain(for_people)
 }
 
 /// The full name of an option first; a table within another is called by its own name, too, and the links of a graph are `[[link]]`.

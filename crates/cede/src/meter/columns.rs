@@ -1,4 +1,4 @@
-//! What the columns of the meter's tables for programs mean.
+//! What the columns of the meter's tables mean.
 
 /// What each column of `--csv` is called, of hosts, flows (`--flows`) and samples (`--series`), and what it means.
 pub const COLUMNS: [(&str, &str); 23] = [
@@ -35,3 +35,25 @@ pub const COLUMNS: [(&str, &str); 23] = [
     ("estimator", "How the delay was inferred: direct or echoed, as --estimator says."),
     ("queue_us", "The queueing delay, in microseconds."),
 ];
+
+/// What people's tables call columns that programs' call otherwise.
+const HEADINGS: [(&str, &str); 12] = [
+    ("by", "protocols"),
+    ("mean", "mean_ms"),
+    ("by sample", "sample_mean_ms"),
+    ("p50", "p50_ms"),
+    ("p95", "p95_ms"),
+    ("p99", "p99_ms"),
+    ("max", "max_ms"),
+    ("above 100 ms", "above_100ms_s"),
+    ("seconds covered", "covered_s"),
+    ("min RTT", "rtt_min_ms"),
+    ("clock Hz", "clock_hz"),
+    ("drift ppm", "drift_ppm"),
+];
+
+/// The headings of the table for people that [`COLUMNS`] does not have, and what they mean.
+pub fn headings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let meaning = |column| COLUMNS.iter().find(move |(name, _)| *name == column);
+    HEADINGS.iter().filter_map(move |&(heading, column)| Some((heading, meaning(column)?.1)))
+}

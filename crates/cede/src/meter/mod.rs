@@ -17,7 +17,7 @@ mod source;
 mod together;
 mod unpack;
 
-pub use columns::COLUMNS;
+pub use columns::{COLUMNS, headings};
 pub use data::counters;
 pub use show::{Count, because, in_all, left_out, many};
 pub use source::{each as each_packet, read as read_captures, selection};
