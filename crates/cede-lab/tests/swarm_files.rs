@@ -179,6 +179,73 @@ fn only_links_with_rates_are_told_of() {
     }
 }
 
+/// Round trips of the internet are not always shorter by the straight way; but nobody's access link carries others' packets.
+#[test]
+fn what_two_peers_say_does_not_go_through_a_third() {
+    let text = r#"
+name = "detour"
+[swarm]
+content = "200 kB"
+duration = "1 min"
+[[group]]
+name = "seed"
+role = "seed"
+uplink = "4 Mbit/s"
+latency = "1 ms"
+[[group]]
+name = "between"
+uplink = "64 kbit/s"
+downlink = "64 kbit/s"
+at = "50 min"
+[[group]]
+name = "far"
+count = 2
+uplink = "4 Mbit/s"
+downlink = "8 Mbit/s"
+[links]
+matrix = "0 ms, 10 ms, 100 ms; 10 ms, 0 ms, 10 ms; 100 ms, 10 ms, 80 ms"
+"#;
+    let outcome = played(&parse_swarm("detour.toml", text, &Overrides::none()).unwrap());
+    let far: Vec<_> = outcome.peers.iter().filter(|peer| peer.group == 2).collect();
+    for peer in far {
+        assert!(peer.completion_s().unwrap() < 10.0, "{}: {:?}", peer.name, peer.completion_s());
+        // 102 ms from the seed, 80 from each other.
+        assert!(peer.record.rtts.as_ref().unwrap().percentile_ms(0.0).unwrap() > 79.0, "{}", peer.name);
+    }
+    let carried: u64 = outcome
+        .uplinks
+        .iter()
+        .chain(&outcome.downlinks)
+        .filter(|(peer, _)| outcome.peers[*peer].group == 1)
+        .map(|(_, link)| link.dequeues)
+        .sum();
+    assert_eq!(carried, 0, "who has not come yet carries nothing");
+}
+
+/// Peers of one machine speak through its loopback, also where the Ethernet would be faster.
+#[test]
+fn peers_of_one_machine_stay_in_it() {
+    let text = r#"
+name = "inside"
+[swarm]
+content = "200 kB"
+[[device]]
+name = "m"
+loopback = "50 ms"
+ethernet = "1 ms"
+[[group]]
+name = "seed"
+role = "seed"
+[[group]]
+name = "leecher"
+"#;
+    let outcome = played(&parse_swarm("inside.toml", text, &Overrides::none()).unwrap());
+    for peer in &outcome.peers {
+        let least = peer.record.rtts.as_ref().unwrap().percentile_ms(0.0).unwrap();
+        assert!((195.0..206.0).contains(&least), "{}: {least} ms", peer.name);
+    }
+}
+
 /// What is missing is said to be missing, and not to be wrong.
 #[test]
 fn a_trace_without_times_is_told_from_one_with_wrong_times() {

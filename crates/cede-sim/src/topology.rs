@@ -47,7 +47,19 @@ struct LinkPlan {
     from: String,
     to: String,
     config: LinkConfig,
+    is_last_resort: bool,
 }
+
+impl LinkPlan {
+    /// What it takes to go along it, where routes are sought.
+    const fn cost_ns(&self) -> u64 {
+        let delay_ns = self.config.delay.as_nanos();
+        if self.is_last_resort { delay_ns.saturating_add(LAST_RESORT_NS) } else { delay_ns }
+    }
+}
+
+/// Longer than any way along other links.
+const LAST_RESORT_NS: u64 = 1 << 60;
 
 /// Hosts, nodes and links by name. Hosts are nodes too; a node that no host stands on only forwards.
 #[derive(Clone, Debug, Default)]
@@ -74,9 +86,17 @@ impl Topology {
 
     /// Adds one direction of a wire between two nodes, which need not be hosts.
     pub fn link(&mut self, name: &str, from: &str, to: &str, config: LinkConfig) -> &mut Self {
-        let plan = LinkPlan { from: from.to_string(), to: to.to_string(), config };
+        let plan = LinkPlan { from: from.to_string(), to: to.to_string(), config, is_last_resort: false };
         if self.links.insert(name.to_string(), plan).is_some() {
             self.duplicate = Some(name.to_string());
+        }
+        self
+    }
+
+    /// Has routes that are sought take a link only where no other leads there, however short it is.
+    pub fn last_resort(&mut self, link: &str) -> &mut Self {
+        if let Some(plan) = self.links.get_mut(link) {
+            plan.is_last_resort = true;
         }
         self
     }
@@ -156,7 +176,7 @@ impl Topology {
         let edges = self.links.values().map(|plan| Edge {
             from: nodes[plan.from.as_str()],
             to: nodes[plan.to.as_str()],
-            delay_ns: plan.config.delay.as_nanos(),
+            delay_ns: plan.cost_ns(),
         });
         let mut routes = Routes::new(edges.collect(), nodes.len(), self.hosts.len());
         for (host, (from, to)) in &self.stands {

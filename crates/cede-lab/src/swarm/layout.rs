@@ -75,10 +75,11 @@ impl Layout {
             let config = lossy(LinkConfig::new(rate, group.latency, limit), group.loss);
             let config = if is_limited { shaped(config, group) } else { config };
             let link = format!("{name}/down");
-            self.topology.link(&link, &door, name, config);
+            // No link leads on from there: who is near to both of two others does not carry what these say to each other.
+            arrives = format!("{name}/in");
+            self.topology.link(&link, &door, &arrives, config);
             // What takes its time and has no rate is no access link, and has no queue to tell of.
             self.downlinks.extend(is_limited.then_some((link, rate)));
-            arrives = name.to_string();
         }
         self.topology.stand(name, &from, &arrives);
     }
@@ -119,6 +120,8 @@ impl Layout {
         link("eth-in", "wire", &node("in"), ingress(device.ethernet));
         link("lo-out", &node("out"), &node("lo"), egress(device.loopback));
         link("lo-in", &node("lo"), &node("in"), ingress(device.loopback));
+        // What is for the same machine does not leave it, however slow its loopback.
+        self.topology.last_resort(&node("eth-out"));
     }
 }
 
