@@ -246,6 +246,22 @@ name = "leecher"
     }
 }
 
+/// What those send who have no uplink counts as well where it is said how much went over TCP.
+#[test]
+fn tcps_share_is_that_of_all_peers() {
+    let mut swarm = example("mixed.toml", &["swarm.content=1 MB"]);
+    swarm.groups[1].uplink = None;
+    let outcome = played(&swarm);
+    let [tcp, utp] = outcome
+        .peers
+        .iter()
+        .map(|peer| peer.record.totals.uploaded)
+        .fold([0, 0], |[tcp, utp], more| [tcp + more[0], utp + more[1]]);
+    assert!(tcp > 0 && utp > 0, "{tcp} {utp}");
+    let (share, of_blocks) = (outcome.tcp_share(), tcp as f64 / (tcp + utp) as f64);
+    assert!((share - of_blocks).abs() < 0.01, "{share} of all, {of_blocks} of blocks");
+}
+
 /// What is missing is said to be missing, and not to be wrong.
 #[test]
 fn a_trace_without_times_is_told_from_one_with_wrong_times() {

@@ -70,7 +70,7 @@ pub struct Summary {
     pub queue_p95_ms: f64,
     /// Share of dequeues that left something behind.
     pub busy_share: f64,
-    /// Share of TCP in the octets on the uplinks; where there are none, in the octets of blocks.
+    /// Share of TCP in the octets on the uplinks; where a group has none, in the octets of blocks.
     pub tcp_share: f64,
     /// Octets of blocks sent by seeds, in torrents.
     pub seed_copies: f64,
@@ -115,10 +115,12 @@ impl SwarmOutcome {
     #[must_use]
     pub fn tcp_share(&self) -> f64 {
         let sum = |bytes: [u64; 2], more: [u64; 2]| [bytes[0] + more[0], bytes[1] + more[1]];
-        let [tcp, utp] = if self.uplinks.is_empty() {
-            self.peers.iter().map(|peer| peer.record.totals.uploaded).fold([0; 2], sum)
-        } else {
+        let linked: BTreeSet<usize> = self.uplinks.iter().map(|(peer, _)| self.peers[*peer].group).collect();
+        // What peers without uplinks send is seen on none.
+        let [tcp, utp] = if self.peers.iter().all(|peer| linked.contains(&peer.group)) {
             self.uplinks.iter().map(|(_, link)| link.bytes).fold([0; 2], sum)
+        } else {
+            self.peers.iter().map(|peer| peer.record.totals.uploaded).fold([0; 2], sum)
         };
         tcp as f64 / ((tcp + utp) as f64).max(1.0)
     }
