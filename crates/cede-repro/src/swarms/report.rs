@@ -19,13 +19,18 @@ pub struct Paper {
     pub title: &'static str,
     /// What the paper is about, how it was repeated, and what was left open.
     pub lead: &'static str,
+    /// What is smaller than that with `--quick`.
+    pub quick: &'static str,
 }
 
 /// What a person types for a report: `what` is the paper, with `--sweep` or without.
 #[must_use]
 pub fn command(what: &str, quick: bool) -> String {
-    format!("cede repro {what}{}", if quick { " --quick" } else { "" })
+    format!("cede repro {what}{}", if quick { QUICK } else { "" })
 }
+
+/// How a command ends that asks for less than the paper has.
+const QUICK: &str = " --quick";
 
 /// A part of the report.
 #[derive(Clone, Debug)]
@@ -128,8 +133,7 @@ impl Report {
     /// One page that needs nothing else.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let told = format!("{} {}", self.paper.lead, self.coverage_words());
-        let lead = lead(&told, "claims", self.tally());
+        let lead = lead(&self.told(), "claims", self.tally());
         let mut page = Page::new(self.paper.title).lead(lead).fact("version", env!("CARGO_PKG_VERSION"));
         page = page.section(Section::new("Claims").table(&self.claims_table()));
         for part in &self.parts {
@@ -148,13 +152,7 @@ impl Report {
     /// The tables, for documents.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        let mut text = format!(
-            "# {}\n\n`{}`\n\n{} {}\n",
-            self.paper.title,
-            self.command,
-            self.paper.lead,
-            self.coverage_words()
-        );
+        let mut text = format!("# {}\n\n`{}`\n\n{}\n", self.paper.title, self.command, self.told());
         if !self.claims.is_empty() {
             text += &format!("\n## Claims\n\n{}", self.claims_table().to_markdown());
         }
@@ -164,6 +162,13 @@ impl Report {
             }
         }
         text
+    }
+
+    /// What was repeated, and how much of it.
+    fn told(&self) -> String {
+        let is_quick = self.command.ends_with(QUICK);
+        let smaller = if is_quick { format!(" {}", self.paper.quick) } else { String::new() };
+        format!("{}{smaller} {}", self.paper.lead, self.coverage_words())
     }
 
     fn coverage_words(&self) -> String {
@@ -197,5 +202,29 @@ impl Report {
             "claims": claims.collect::<Vec<Value>>(),
             "runs": self.data,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who reads a report made with `--quick` beside the paper's numbers has to know that the swarms were smaller.
+    #[test]
+    fn a_quick_report_says_what_is_smaller() {
+        let said = |quick| {
+            let report = Report {
+                paper: Paper { name: "x", title: "X", lead: "A hundred peers.", quick: "Ten of them." },
+                command: command("x", quick),
+                claims: Vec::new(),
+                parts: Vec::new(),
+                coverage: [2, 2],
+                broken_runs: 0,
+                data: Value::Null,
+            };
+            [report.to_markdown(), report.to_html()]
+                .map(|text| text.contains("A hundred peers. Ten of them. All 2"))
+        };
+        assert_eq!((said(true), said(false)), ([true; 2], [false; 2]));
     }
 }
