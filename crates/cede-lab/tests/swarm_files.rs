@@ -2,7 +2,7 @@
 //! holds what the swarm moved.
 
 use cede_lab::scenario::{Overrides, SWARM_TABLES, parse_swarm, swarm_reference};
-use cede_lab::swarm::{Packets, Swarm, SwarmOutcome, run, run_captured, to_json, write};
+use cede_lab::swarm::{Packets, Swarm, SwarmOutcome, run, run_captured, summary_table, to_json, write};
 use cede_units::Duration;
 use cede_wire::pcap::Reader;
 use std::collections::BTreeMap;
@@ -260,6 +260,21 @@ fn tcps_share_is_that_of_all_peers() {
     assert!(tcp > 0 && utp > 0, "{tcp} {utp}");
     let (share, of_blocks) = (outcome.tcp_share(), tcp as f64 / (tcp + utp) as f64);
     assert!((share - of_blocks).abs() < 0.01, "{share} of all, {of_blocks} of blocks");
+}
+
+/// Of queues of which none was counted nothing is said, and least of all that they were empty.
+#[test]
+fn what_was_not_counted_is_not_said_to_be_nothing() {
+    let set = ["swarm.content=500 kB", "group.*.transports=5", "swarm.measure_from=10 h"];
+    let swarm = example("flash-crowd.toml", &set);
+    let outcome = played(&swarm);
+    let document = to_json(&swarm, &outcome);
+    assert_eq!((outcome.tcp_share(), &document["tcp_share"]), (1.0, &1.0.into()));
+    assert!(
+        ["queue_mean_ms", "queue_p95_ms", "busy_share"].iter().all(|key| document[key].is_null()),
+        "{document}"
+    );
+    assert!(!summary_table(&swarm, &outcome).to_markdown().contains("queue"));
 }
 
 /// What is missing is said to be missing, and not to be wrong.

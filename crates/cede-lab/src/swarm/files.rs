@@ -35,7 +35,7 @@ pub fn summary_table(swarm: &Swarm, outcome: &SwarmOutcome) -> Table {
         if moved { format!("{:.1} %", 100.0 * summary.tcp_share) } else { "–".to_string() },
     );
     row("copies sent by seeds", format!("{:.2}", summary.seed_copies));
-    if !outcome.uplinks.is_empty() {
+    if outcome.has_queues() {
         row(
             "queue at dequeues",
             format!(
@@ -99,9 +99,9 @@ pub fn to_json(swarm: &Swarm, outcome: &SwarmOutcome) -> Value {
         "completion_max_s": (summary.complete > 0).then_some(summary.max_s),
         "tcp_share": summary.tcp_share,
         "copies_sent_by_seeds": summary.seed_copies,
-        "queue_mean_ms": (!outcome.uplinks.is_empty()).then_some(summary.queue_mean_ms),
-        "queue_p95_ms": (!outcome.uplinks.is_empty()).then_some(summary.queue_p95_ms),
-        "busy_share": (!outcome.uplinks.is_empty()).then_some(summary.busy_share),
+        "queue_mean_ms": outcome.has_queues().then_some(summary.queue_mean_ms),
+        "queue_p95_ms": outcome.has_queues().then_some(summary.queue_p95_ms),
+        "busy_share": outcome.has_queues().then_some(summary.busy_share),
         "ended_s": outcome.ended_at.as_secs_f64(),
         "interrupted": outcome.is_interrupted,
         "events": outcome.events,

@@ -70,7 +70,7 @@ pub struct Summary {
     pub queue_p95_ms: f64,
     /// Share of dequeues that left something behind.
     pub busy_share: f64,
-    /// Share of TCP in the octets on the uplinks; where a group has none, in the octets of blocks.
+    /// Share of TCP in the octets on the uplinks; where a group has none, or nothing was counted, in the octets of blocks.
     pub tcp_share: f64,
     /// Octets of blocks sent by seeds, in torrents.
     pub seed_copies: f64,
@@ -116,13 +116,18 @@ impl SwarmOutcome {
     pub fn tcp_share(&self) -> f64 {
         let sum = |bytes: [u64; 2], more: [u64; 2]| [bytes[0] + more[0], bytes[1] + more[1]];
         let linked: BTreeSet<usize> = self.uplinks.iter().map(|(peer, _)| self.peers[*peer].group).collect();
+        let on_links = self.uplinks.iter().map(|(_, link)| link.bytes).fold([0; 2], sum);
         // What peers without uplinks send is seen on none.
-        let [tcp, utp] = if self.peers.iter().all(|peer| linked.contains(&peer.group)) {
-            self.uplinks.iter().map(|(_, link)| link.bytes).fold([0; 2], sum)
-        } else {
-            self.peers.iter().map(|peer| peer.record.totals.uploaded).fold([0; 2], sum)
-        };
+        let is_seen = self.peers.iter().all(|peer| linked.contains(&peer.group)) && on_links != [0; 2];
+        let of_blocks = || self.peers.iter().map(|peer| peer.record.totals.uploaded).fold([0; 2], sum);
+        let [tcp, utp] = if is_seen { on_links } else { of_blocks() };
         tcp as f64 / ((tcp + utp) as f64).max(1.0)
+    }
+
+    /// Whether any queue at a dequeue of an uplink was counted.
+    #[must_use]
+    pub fn has_queues(&self) -> bool {
+        self.uplinks.iter().any(|(_, link)| link.dequeues > 0)
     }
 
     /// A link of the log of dequeues: whose it is, and whether it is an uplink.
