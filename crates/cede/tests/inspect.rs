@@ -127,6 +127,14 @@ fn choices_leave_out_what_was_not_asked_for() {
     let other = if hash.starts_with('0') { "1" } else { "0" };
     assert!(place.lines(&["utp.pcapng.gz", "--pieces", "--info-hash", other]).is_empty());
     assert!(place.lines(&["utp.pcapng.gz", "--log", "--host", "192.0.2.1"]).is_empty());
+    // That there are none at all would be another thing to say.
+    for [choice, value] in [["--host", "192.0.2.1"], ["--info-hash", other]] {
+        let told = place.good(&["utp.pcapng.gz", choice, value]);
+        assert!(
+            told.contains(&format!("No BitTorrent connection that {choice} asks for was found")),
+            "{told}"
+        );
+    }
     assert_eq!(place.lines(&["utp.pcapng.gz", "--log", "--host", "127.0.0.1"]).len(), all.len());
     let text = place.good(&["utp.pcapng.gz", "--filter", "tcp"]);
     assert!(

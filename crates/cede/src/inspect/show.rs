@@ -21,7 +21,7 @@ pub fn text(args: &InspectArgs, report: &Report, asides: &Asides, screen: &Scree
     let table = |table: &Table| terminal::table(table, screen.columns, screen.colour) + "\n";
     let mut out = String::new();
     if report.connections.is_empty() {
-        out += &nothing(report);
+        out += &nothing(args, report);
     } else {
         out += &table(&pairs(args, report));
         out += &table(&directions(report));
@@ -261,7 +261,13 @@ const fn unread(report: &Report) -> [meter::Count<'static>; 3] {
 }
 
 /// Why there is no connection.
-fn nothing(report: &Report) -> String {
+fn nothing(args: &InspectArgs, report: &Report) -> String {
     let counts = unread(report).into_iter().chain(meter::left_out(&report.counters));
-    format!("No BitTorrent connection was found{}\n", meter::because(&report.counters, counts))
+    let asked = match (args.host.is_empty(), args.info_hash.is_empty()) {
+        (true, true) => "",
+        (false, true) => " that --host asks for",
+        (true, false) => " that --info-hash asks for",
+        (false, false) => " that --host and --info-hash ask for",
+    };
+    format!("No BitTorrent connection{asked} was found{}\n", meter::because(&report.counters, counts))
 }
