@@ -23,6 +23,8 @@ const OUT_BYTES: usize = 8 * ((16 << 10) + PIECE_HEADER_BYTES as usize);
 const READ_BYTES: usize = 256 << 10;
 /// And from one that does not.
 const IDLE_READ_BYTES: usize = 4 << 10;
+/// A new buffer is so many times what the last read brought.
+const GROWTH: usize = 4;
 /// Buffers that are kept for another use.
 const MAX_BUFFERS: usize = 32;
 /// Reads at a stretch before others have their turn.
@@ -43,6 +45,8 @@ struct Task {
     link: Link,
     /// Read into; whole again once the disk has let go of it.
     buffer: Arc<[u8]>,
+    /// What the last read brought.
+    brought: usize,
     /// What is being written, enciphered where it has to be.
     writing: Outgoing,
     written: usize,
@@ -90,6 +94,7 @@ impl Task {
             id,
             link,
             buffer: Arc::from(vec![0; IDLE_READ_BYTES]),
+            brought: 0,
             writing: Outgoing::default(),
             written: 0,
             pause: None,
@@ -236,7 +241,7 @@ impl Task {
         if n == 0 {
             return Ok(Poll::Ready(false));
         }
-        (self.was_heard, self.is_unanswered) = (true, true);
+        (self.was_heard, self.is_unanswered, self.brought) = (true, true, n);
         let payload = Payload::from_part(&self.buffer, 0, n as u32);
         let mut state = self.inner.state.borrow_mut();
         state.download.borrow_mut().spend(n);
@@ -245,7 +250,7 @@ impl Task {
         self.inner.pump(&mut state);
         drop(state);
         if n == self.buffer.len() && n < READ_BYTES {
-            self.buffer = Arc::from(vec![0; READ_BYTES]);
+            self.buffer = Arc::from(vec![0; len_after(n, n)]);
         }
         Ok(Poll::Ready(true))
     }
@@ -272,19 +277,50 @@ impl Task {
         None
     }
 
-    /// The disk still has parts of the buffer: another takes its place, one that it has let go of where there is one.
+    /// The disk still has parts of the buffer: another takes its place, one that it has let go of where there is one. A new one is
+    /// small where reads bring little (a limit, a slow peer), as each keeps all of its buffer until the disk has what it brought.
     fn change_buffer(&mut self) {
         let mut state = self.inner.state.borrow_mut();
         let len = self.buffer.len();
-        let is_free = |buffer: &mut Arc<[u8]>| buffer.len() == len && Arc::get_mut(buffer).is_some();
+        let is_free = |buffer: &mut Arc<[u8]>| len > IDLE_READ_BYTES && Arc::get_mut(buffer).is_some();
         let mut next = state.buffers.pop_front();
         if !next.as_mut().is_some_and(is_free) {
             state.buffers.extend(next.take());
         }
-        let next = next.unwrap_or_else(|| Arc::from(vec![0; len]));
+        let next = next.unwrap_or_else(|| Arc::from(vec![0; len_after(len, self.brought)]));
         let used = std::mem::replace(&mut self.buffer, next);
         if len == READ_BYTES && state.buffers.len() < MAX_BUFFERS {
             state.buffers.push_back(used);
         }
+    }
+}
+
+/// How long a new buffer is that follows on one of a length, into which the last read has brought so much.
+fn len_after(len: usize, brought: usize) -> usize {
+    let wanted = (GROWTH * brought).next_power_of_two();
+    wanted.clamp(IDLE_READ_BYTES, if brought == len { READ_BYTES } else { len })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What reads of one size keep of memory is a few times what they brought, and who brings much is read at once.
+    #[test]
+    fn buffers_are_as_large_as_reads_need() {
+        for (bytes, most) in
+            [(1, 4096), (700, 6 * 700), (1448, 6 * 1448), (5000, 8 * 5000), (40_000, 8 * 40_000)]
+        {
+            let mut len = READ_BYTES;
+            for _ in 0..8 {
+                len = len_after(len, bytes.min(len));
+            }
+            assert!((bytes + 1..=most).contains(&len), "{bytes}: {len}");
+        }
+        let mut len = IDLE_READ_BYTES;
+        for _ in 0..3 {
+            len = len_after(len, len);
+        }
+        assert_eq!(len, READ_BYTES);
     }
 }
