@@ -37,6 +37,8 @@ const FEW_REQUESTS: usize = 4;
 const HEARING_EVERY: Duration = Duration::from_secs(5);
 /// Reading is tried again so long after a rate limit has stopped it.
 const LIMITED_PAUSE: Duration = Duration::from_millis(20);
+/// And so long after it has stopped it twice without a read between: others have read what there was.
+const SECOND_PAUSE: Duration = Duration::from_millis(5);
 
 struct Task {
     inner: Rc<Inner>,
@@ -52,6 +54,8 @@ struct Task {
     written: usize,
     /// Until reading is tried again.
     pause: Option<Pin<Box<Sleep>>>,
+    /// Nothing has been read since a pause was begun.
+    has_paused: bool,
     /// Until a connection that is to end is given up.
     patience: Option<Pin<Box<Sleep>>>,
     was_heard: bool,
@@ -98,6 +102,7 @@ impl Task {
             writing: Outgoing::default(),
             written: 0,
             pause: None,
+            has_paused: false,
             patience: None,
             was_heard: false,
             is_unanswered: false,
@@ -242,6 +247,7 @@ impl Task {
             return Ok(Poll::Ready(false));
         }
         (self.was_heard, self.is_unanswered, self.brought) = (true, true, n);
+        self.has_paused = false;
         let payload = Payload::from_part(&self.buffer, 0, n as u32);
         let mut state = self.inner.state.borrow_mut();
         state.download.borrow_mut().spend(n);
@@ -268,7 +274,10 @@ impl Task {
             self.pause = None;
             return Some(allowance);
         }
-        let mut pause = self.pause.take().unwrap_or_else(|| Box::pin(tokio::time::sleep(LIMITED_PAUSE)));
+        let mut pause = self.pause.take().unwrap_or_else(|| {
+            let has_paused = std::mem::replace(&mut self.has_paused, true);
+            Box::pin(tokio::time::sleep(if has_paused { SECOND_PAUSE } else { LIMITED_PAUSE }))
+        });
         if pause.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         } else {

@@ -41,7 +41,7 @@ const LIMITED_PORTION_BYTES: usize = 16 << 10;
 const WAITING: usize = 2;
 /// Who has nothing to do, or may read nothing for now, looks again after that.
 const IDLE: Duration = Duration::from_millis(250);
-const LIMITED_PAUSE: Duration = Duration::from_millis(20);
+const LIMITED_PAUSE: Duration = Duration::from_millis(5);
 /// Of an answer that ends too soon so much is progress: who sent it is asked for the rest at once. Some servers send no more at a time.
 const PROGRESS_BYTES: u64 = 64 << 10;
 /// After a failure, and twice that after the next, up to the limit; after so many in a row nothing more is asked.
