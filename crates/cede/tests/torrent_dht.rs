@@ -5,7 +5,7 @@
 mod support;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use support::nets::Nets;
 use support::{Folder, Running};
 
@@ -52,10 +52,8 @@ impl Place {
 
     /// libtorrent at one machine, likewise.
     fn theirs(&self, python: &Path, at: usize, what: &str, folder: &str) -> Running {
-        let mut command = Command::new(python);
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_session.py");
-        command.args([script, what, folder, &format!("dht/2001:db8::{}/6881", 2 - at)]);
-        command.current_dir(self.folder.path("."));
+        let table = format!("dht/2001:db8::{}/6881", 2 - at);
+        let command = self.folder.libtorrent(python, &[what, folder, &table]);
         Running::begin(self.nets.within(at, &command).stdin(Stdio::piped()))
     }
 

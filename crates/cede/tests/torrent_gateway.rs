@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 use support::nets::Nets;
 use support::{Folder, PATIENCE, Running};
@@ -34,11 +33,8 @@ const BEHIND: [usize; 2] = [2, 3];
 
 impl Place {
     fn new(name: &str) -> Option<Self> {
-        for program in ["miniupnpd", "nft"] {
-            if !support::is_there(program) {
-                println!("SKIPPED: no {program}");
-                return None;
-            }
+        if !["miniupnpd", "nft"].into_iter().all(support::has) {
+            return None;
         }
         let nets = Nets::new(4)?;
         nets.join((FRONT, "wire"), (ROUTER, "wan"));
@@ -67,16 +63,8 @@ impl Place {
         Some(place)
     }
 
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).current_dir(self.folder.path("."));
-        command
-    }
-
     fn at_router(&self, words: &[&str]) -> String {
-        let done = self.nets.within(ROUTER, &self.command(words)).output().unwrap();
-        assert!(done.status.success(), "{words:?}: {done:?}");
-        String::from_utf8(done.stdout).unwrap()
+        self.nets.done(ROUTER, &self.folder.program(words))
     }
 
     /// The router speaks this from now on.
@@ -90,7 +78,7 @@ impl Place {
         );
         self.folder.write("options", options);
         let words = ["miniupnpd", "-d", "-f", "options", "-P", "router.pid"];
-        let mut router = Running::begin(&mut self.nets.within(ROUTER, &self.command(&words)));
+        let mut router = Running::begin(&mut self.nets.within(ROUTER, &self.folder.program(&words)));
         router.says(if upnp == "yes" { "HTTP listening" } else { "Listening for NAT-PMP" });
         self.router = Some(router);
     }

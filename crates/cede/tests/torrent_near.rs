@@ -46,9 +46,7 @@ impl Place {
 
     /// libtorrent, which finds others in the local network alone.
     fn libtorrent(&self, python: &Path, at: usize, folder: &str) -> Running {
-        let mut command = Command::new(python);
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_session.py");
-        command.arg(script).arg(self.folder.path("film.torrent")).arg(self.folder.path(folder)).arg("near");
+        let command = self.folder.libtorrent(python, &["film.torrent", folder, "near"]);
         Running::begin(self.nets.within(at, &command).stdin(Stdio::piped()))
     }
 
@@ -133,9 +131,7 @@ fn many_torrents_are_announced_together() {
         println!("SKIPPED: no libtorrent of PyPI");
         return;
     };
-    let mut command = Command::new(python);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_session.py");
-    command.args([script, &torrents.join(","), "out", "near"]).current_dir(place.folder.path("."));
+    let command = place.folder.libtorrent(&python, &[&torrents.join(","), "out", "near"]);
     let mut get = Running::begin(place.nets.within(1, &command).stdin(Stdio::piped()));
     get.out_line("ready");
     // It has spoken of one of them itself by then, and waits for ten seconds before the next.

@@ -6,7 +6,7 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 use support::nets::Nets;
@@ -68,16 +68,11 @@ impl Place {
         }
         let place = Self { folder, nets, content, python };
         for router in ROUTERS {
-            place.at_router(router, &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
-            place.at_router(router, &["nft", "-f", "rules"]);
+            for words in [&["sysctl", "-qw", "net.ipv4.ip_forward=1"], &["nft", "-f", "rules"][..]] {
+                place.nets.done(router, &place.folder.program(words));
+            }
         }
         Some(place)
-    }
-
-    fn at_router(&self, router: usize, words: &[&str]) {
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).current_dir(self.folder.path("."));
-        assert!(self.nets.within(router, &command).status().unwrap().success(), "{words:?}");
     }
 
     /// `cede torrent`, which finds others through peers alone.
@@ -87,9 +82,7 @@ impl Place {
     }
 
     fn libtorrent(&self, at: usize, folder: &str, peer: &str) -> Running {
-        let mut command = Command::new(&self.python);
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_session.py");
-        command.arg(script).arg(self.folder.path("film.torrent")).arg(self.folder.path(folder)).arg(peer);
+        let command = self.folder.libtorrent(&self.python, &["film.torrent", folder, peer]);
         Running::begin(self.nets.within(at, &command).stdin(Stdio::piped()))
     }
 
@@ -143,17 +136,9 @@ impl Place {
     }
 }
 
-fn has_nft() -> bool {
-    let has = support::is_there("nft");
-    if !has {
-        println!("SKIPPED: no nft");
-    }
-    has
-}
-
 #[test]
 fn two_behind_routers_are_introduced_and_meet() {
-    if !has_nft() {
+    if !support::has("nft") {
         return;
     }
     let Some(place) = Place::new("punch", Path::new("none").to_owned()) else { return };
@@ -168,7 +153,7 @@ fn with_libtorrent(other: usize) {
     };
     let mut clients = [Client::Ours; 3];
     clients[other] = Client::Libtorrent;
-    let place = has_nft().then(|| Place::new(&format!("punch-{other}"), python)).flatten();
+    let place = support::has("nft").then(|| Place::new(&format!("punch-{other}"), python)).flatten();
     let Some(place) = place else { return };
     place.fetch(clients);
 }

@@ -5,7 +5,6 @@ mod support;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
-use std::process::{Command, Stdio};
 use support::{Finished, Folder, Running};
 
 const QUIET: &str = "--no-dht --no-lsd --no-port-mapping -p 0 -B 127.0.0.1";
@@ -186,10 +185,8 @@ fn libtorrent_has_several_torrents_of_one_port_too() {
     };
     let place = Place::new("several-libtorrent", 300_000);
     let theirs = |folder: &str, peer: &str, (port, transport): (&str, &str)| {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_session.py");
-        let mut command = Command::new(&python);
-        command.args([script, "one.torrent,two.torrent,three.torrent", folder, peer, port, transport]);
-        Running::begin(command.current_dir(place.folder.path(".")).stdin(Stdio::piped()))
+        let words = ["one.torrent,two.torrent,three.torrent", folder, peer, port, transport];
+        Running::begin(&mut place.folder.libtorrent(&python, &words))
     };
     let (_seed, peer) = place.seeded("");
     for transport in ["tcp", "utp"] {

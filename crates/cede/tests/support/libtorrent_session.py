@@ -2,8 +2,8 @@
 local network, "dht/HOST/PORT" for those that the hash table knows, which has a node there, or "none", and then it hardly takes and gives
 anything; its port, where that is not 6881; "tcp" or "utp", where it has one alone.
 
-Says "ready" once it takes up calls, each peer that it is connected to once, and "complete" once it has everything. Ends with its
-standard input.
+Says "ready" once it takes up calls, each peer once it is connected to it and once it is "gone", "quarter" once it has so much of everything,
+and "complete" once it has all. Ends with its standard input.
 """
 
 import sys
@@ -15,7 +15,7 @@ import libtorrent as lt
 what, folder, peer, port, transport = (sys.argv[1:] + ["6881", "both"][len(sys.argv) - 4:])[:5]
 node = peer.split("/")[1:] if peer.startswith("dht/") else None
 session = lt.session({
-    "listen_interfaces": f"0.0.0.0:{port},[::]:{port}" if node else f"0.0.0.0:{port}",
+    "listen_interfaces": f"0.0.0.0:{port},[::]:{port}" if node or peer.startswith("[") else f"0.0.0.0:{port}",
     "enable_dht": node is not None,
     "dht_bootstrap_nodes": "",
     # Nodes whose ids do not follow from their addresses (BEP 42) are refused.
@@ -47,7 +47,13 @@ handles = [add(torrent) for torrent in what.split(",")]
 
 
 def watch():
-    said = set()
+    said, peers = set(), set()
+
+    def tell(word, is_so):
+        if is_so and word not in said:
+            said.add(word)
+            print(word, flush=True)
+
     while True:
         for handle in handles:
             if node and not handle.get_peer_info():
@@ -55,19 +61,19 @@ def watch():
                 handle.force_dht_announce()
             elif ":" in peer and not handle.get_peer_info():
                 host, at = peer.rsplit(":", 1)
-                handle.connect_peer((host, int(at)))
-        for info in (info for handle in handles for info in handle.get_peer_info()):
-            line = f"peer {info.ip[0]}:{info.ip[1]}"
-            if not info.flags & (lt.peer_info.connecting | lt.peer_info.handshake) and line not in said:
-                said.add(line)
-                print(line, flush=True)
+                handle.connect_peer((host.strip("[]"), int(at)))
+        begun = lt.peer_info.connecting | lt.peer_info.handshake
+        infos = [info for handle in handles for info in handle.get_peer_info() if not info.flags & begun]
+        statuses = [handle.status() for handle in handles]
         # A torrent is paused at first, and hangs up on whoever calls for it.
-        if "ready" not in said and not any(handle.status().flags & lt.torrent_flags.paused for handle in handles):
-            said.add("ready")
-            print("ready", flush=True)
-        if all(handle.status().is_seeding for handle in handles) and "complete" not in said:
-            said.add("complete")
-            print("complete", flush=True)
+        tell("ready", not any(status.flags & lt.torrent_flags.paused for status in statuses))
+        # Who has everything parts with who has it, too: that it is complete comes first.
+        tell("quarter", all(status.progress >= 0.25 for status in statuses))
+        tell("complete", all(status.is_seeding for status in statuses))
+        there = {f"{info.ip[0]}:{info.ip[1]}" for info in infos}
+        for line in [f"gone {one}" for one in peers - there] + [f"peer {one}" for one in there - peers]:
+            print(line, flush=True)
+        peers = there
         time.sleep(0.2)
 
 

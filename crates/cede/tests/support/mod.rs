@@ -42,6 +42,15 @@ pub fn is_there(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
+/// The same, said aloud where it is not.
+pub fn has(program: &str) -> bool {
+    let has = is_there(program);
+    if !has {
+        println!("SKIPPED: no {program}");
+    }
+    has
+}
+
 fn imports(python: &Path, modules: &str) -> bool {
     let asked =
         Command::new(python).args(["-c", &format!("import {modules}")]).stderr(Stdio::null()).status();
@@ -111,6 +120,21 @@ impl Folder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
         command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
         command.env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1");
+        command
+    }
+
+    /// Any program in this folder.
+    pub fn program(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(&self.0);
+        command
+    }
+
+    /// A session of libtorrent's in this folder, with these words (`libtorrent_session.py`); it ends with its standard input.
+    pub fn libtorrent(&self, python: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(python);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/libtorrent_session.py")).args(words);
+        command.current_dir(&self.0).stdin(Stdio::piped());
         command
     }
 }

@@ -69,6 +69,13 @@ impl Nets {
         }
         command
     }
+
+    /// Has a program do something in one of them: what it prints.
+    pub fn done(&self, at: usize, program: &Command) -> String {
+        let done = self.within(at, program).output().unwrap();
+        assert!(done.status.success(), "{program:?}: {done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    }
 }
 
 impl Drop for Nets {
