@@ -270,7 +270,7 @@ fn hostile_nodes_of_the_hash_table() {
             now += Duration::from_millis(u64::from(source.number()) % 1_000);
             let [four, six] = &mut nodes;
             let (node, other) = if family == Family::V4 { (four, six) } else { (six, four) };
-            node.tick(now);
+            node.tick(now, Some(other));
             open.extend(node.outgoing());
             let datagram = altered(&mut source, &mut open, from);
             node.receive(now, from, &datagram, Some(other));

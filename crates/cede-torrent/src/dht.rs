@@ -187,6 +187,12 @@ fn entry(address: SocketAddr) -> SocketAddr {
     ip.map_or(address, |ip| SocketAddr::new(Family::of(ip).loopback(), address.port()))
 }
 
+/// A table has others than it had: what waits is looked for at once.
+fn look_again(searches: &mut [Search], now: Time, family: Family) {
+    let stages = searches.iter_mut().map(|search| &mut search.stages[family]);
+    stages.filter(|stage| matches!(stage, Stage::Due(_))).for_each(|stage| *stage = Stage::Due(now));
+}
+
 enum Order {
     Search(Search),
     Enter(Vec<SocketAddr>),
@@ -306,8 +312,9 @@ impl Worker {
             self.searches.retain(|search| !search.found.is_closed());
             self.begin_due();
             let now = self.clock.now();
-            for post in &mut self.posts {
-                post.node.tick(now);
+            for at in 0..self.posts.len() {
+                let Some((post, other)) = self.post(at) else { break };
+                post.node.tick(now, other);
                 post.send().await;
             }
             self.receive().await;
@@ -332,8 +339,7 @@ impl Worker {
         let now = self.clock.now();
         for post in &mut self.posts {
             post.node.enter(now, entries);
-            let stages = self.searches.iter_mut().map(|search| &mut search.stages[post.node.family()]);
-            stages.filter(|stage| matches!(stage, Stage::Due(_))).for_each(|stage| *stage = Stage::Due(now));
+            look_again(&mut self.searches, now, post.node.family());
         }
     }
 
@@ -368,12 +374,18 @@ impl Worker {
         });
         let Ok((at, from, len)) = tokio::time::timeout(STEP, read).await else { return };
         let now = self.clock.now();
-        if self.posts[at].may_read(now) {
-            let (before, rest) = self.posts.split_at_mut(at);
-            let Some((post, after)) = rest.split_first_mut() else { return };
-            let other = before.first().or(after.first()).map(|other| &other.node);
+        if self.posts[at].may_read(now)
+            && let Some((post, other)) = self.post(at)
+        {
             post.node.receive(now, from, &octets[..len], other);
         }
+    }
+
+    /// One of them, and the node of the other.
+    fn post(&mut self, at: usize) -> Option<(&mut Post, Option<&Node>)> {
+        let (before, rest) = self.posts.split_at_mut(at);
+        let (post, after) = rest.split_first_mut()?;
+        Some((post, before.first().or(after.first()).map(|other| &other.node)))
     }
 
     fn hand_over(&mut self) {
@@ -397,6 +409,7 @@ impl Worker {
     /// Something has happened at the node of that family.
     fn heed(&mut self, now: Time, family: Family, event: Event) {
         match event {
+            Event::Entered => look_again(&mut self.searches, now, family),
             Event::Peers(of, peers) => {
                 self.those_for(of).for_each(|search| search.heard(family, peers.clone()));
             }
@@ -414,5 +427,35 @@ impl Worker {
     /// There may be a node at this address. Ours of its family asks.
     fn meet(&mut self, node: SocketAddr) {
         self.posts.iter_mut().for_each(|post| post.node.meet(node));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    /// Whoever looked while a table had nobody, and would look again seconds later, does so once it has somebody.
+    #[test]
+    fn what_found_nobody_is_looked_for_again_once_somebody_is_known() {
+        let ((_, queue), (found, _peers)) = (channel(), unbounded_channel());
+        let later = || Stage::Due(Time::from_secs(100));
+        let stages =
+            [PerFamily { v4: later(), v6: later() }, PerFamily { v4: Stage::Asking(true, 0), v6: later() }];
+        let searches = stages.map(|stages| Search {
+            info_hash: [9; 20],
+            port: Box::new(|_| None),
+            found: found.clone(),
+            told: HashSet::new(),
+            stages,
+        });
+        let (clock, searches) = (Clock::begin(), searches.into());
+        let mut worker = Worker { posts: Vec::new(), clock, queue, searches, own_at: Time::ZERO, first: 0 };
+        let now = Time::from_secs(7);
+        worker.heed(now, Family::V4, Event::Entered);
+        let due = |stage: &Stage| if let Stage::Due(at) = stage { Some(*at) } else { None };
+        let stages = worker.searches.iter().map(|search| [&search.stages.v4, &search.stages.v6].map(due));
+        let later = Some(Time::from_secs(100));
+        assert_eq!(stages.collect::<Vec<_>>(), [[Some(now), later], [None, later]]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! There is a table of IPv4 and one of IPv6 (BEP 32), which know nothing of each other's peers: whoever takes part in both has a node in
 //! each, under two names, as ids follow from addresses. The one tells of the other's nodes who wants to hear of them, and hears of such
-//! itself when it looks around.
+//! itself when it looks around: sooner than otherwise as long as the other table has nobody.
 //!
 //! It answers everybody from the first, whatever the length of their transaction ids, and has no say in when a torrent is looked for:
 //! [`Node::search`] begins a search, [`Event`]s tell what comes of it. Nodes are known once they have answered; who asks ours, and
@@ -67,6 +67,8 @@ const MEET: Duration = Duration::from_secs(1);
 /// What comes of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
+    /// Somebody is known where nobody was: who looked for something before may look again.
+    Entered,
     /// Somebody has told of peers.
     Peers(Id, Vec<SocketAddr>),
     /// Somebody has told of nodes of the other family's table.
@@ -130,6 +132,9 @@ pub struct Node {
     asked: u64,
     begun: u32,
     refresh_at: Instant,
+    /// When others are asked for nodes of the other family's table, and how long after the time before, as long as it has none.
+    seek_at: Instant,
+    seek_pause: Duration,
     doubt_at: Instant,
     outbox: Vec<(SocketAddr, Vec<u8>)>,
     events: Vec<Event>,
@@ -187,6 +192,8 @@ impl Node {
             asked: 0,
             begun: 0,
             refresh_at: Instant::ZERO,
+            seek_at: Instant::ZERO,
+            seek_pause: ALONE,
             doubt_at: Instant::ZERO,
             outbox: Vec::new(),
             events: Vec::new(),
@@ -258,17 +265,14 @@ impl Node {
         core::mem::take(&mut self.events)
     }
 
-    /// Time has passed.
-    pub fn tick(&mut self, now: Instant) {
+    /// Time has passed. Our node in the other family's table, where there is one, may have nobody yet.
+    pub fn tick(&mut self, now: Instant, other: Option<&Self>) {
         let late = self.pending.extract_if(.., |_, asked| asked.until <= now);
         for (_, pending) in late.collect::<Vec<_>>() {
             self.table.missed(pending.to);
             self.fail(now, &pending);
         }
-        if now >= self.refresh_at {
-            self.refresh_at = now + self.until_refresh();
-            self.begin(now, self.id, None, false);
-        }
+        self.look_around(now, other);
         if now >= self.meet_at && !self.met.is_empty() {
             self.meet_at = now + MEET;
             let met = self.met.remove(0);
@@ -279,6 +283,23 @@ impl Node {
             if let Some(address) = self.table.doubtful(now) {
                 self.ask(now, address, Purpose::Presence, &Query::Ping);
             }
+        }
+    }
+
+    /// Who is asked at first may know nobody of the other table yet. Where there is nothing to be had of it, such as on a machine that has
+    /// addresses of its family and no way out, it is soon asked for as rarely as our own surroundings are.
+    fn look_around(&mut self, now: Instant, other: Option<&Self>) {
+        let is_sought = !self.table.is_empty() && other.is_some_and(|other| other.table.is_empty());
+        if !is_sought {
+            (self.seek_at, self.seek_pause) = (now + ALONE, ALONE);
+        }
+        if now >= self.refresh_at || now >= self.seek_at {
+            self.refresh_at = now + self.until_refresh();
+            if is_sought {
+                self.seek_pause = (self.seek_pause * 2).min(REFRESH);
+                self.seek_at = now + self.seek_pause;
+            }
+            self.begin(now, self.id, None, false);
         }
     }
 
@@ -382,6 +403,7 @@ impl Node {
         let was_alone = self.table.is_empty();
         self.table.heard(now, answer.id, pending.to);
         if was_alone {
+            self.events.push(Event::Entered);
             self.refresh_at = now + self.until_refresh();
             // Whoever was the first knows others, perhaps.
             if pending.purpose == Purpose::Presence {

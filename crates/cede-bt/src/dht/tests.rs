@@ -55,7 +55,7 @@ impl World {
     fn run(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
-            self.nodes.values_mut().for_each(|node| node.tick(self.now));
+            self.nodes.values_mut().for_each(|node| node.tick(self.now, None));
             for _ in 0..50 {
                 self.deliver();
             }
@@ -84,7 +84,7 @@ impl World {
         let events = self.happened.iter().filter(|(to, _)| *to == host);
         let peers = events.filter_map(|(_, event)| match event {
             Event::Peers(_, peers) => Some(peers.clone()),
-            Event::Over { .. } | Event::Others(_) => None,
+            Event::Entered | Event::Over { .. } | Event::Others(_) => None,
         });
         peers.flatten().collect()
     }
@@ -400,7 +400,7 @@ fn nodes_to_begin_with_are_added_to() {
     for order in [[9, 10], [10, 9]] {
         let mut node = Node::new(Family::V4, id(1), id(2));
         order.iter().for_each(|host| node.enter(Instant::ZERO, &[public(*host), public_six(3)]));
-        node.tick(Instant::ZERO);
+        node.tick(Instant::ZERO, None);
         let asked: Vec<SocketAddr> = node.outgoing().into_iter().map(|(to, _)| to).collect();
         assert_eq!(asked, [public(order[1]), public(order[0])]);
         (0..=255).for_each(|host| node.enter(Instant::ZERO, &[public(host)]));
@@ -415,7 +415,7 @@ fn nodes_of_the_other_family_are_handed_on() {
         let node = Node::new(Family::V4, id(1), id(2));
         let mut node = if has_other { node.beside_another() } else { node };
         node.enter(Instant::ZERO, &[public(9)]);
-        node.tick(Instant::ZERO);
+        node.tick(Instant::ZERO, None);
         let (to, octets) = node.outgoing().pop().unwrap();
         let Some((transaction, Message::Query(asker, Query::FindNode(_)))) = message::read(&octets) else {
             panic!()
@@ -426,10 +426,37 @@ fn nodes_of_the_other_family_are_handed_on() {
         let answer = Answer { id: id(9), nodes, ..Answer::default() };
         node.receive(Instant::ZERO, to, &message::reply(&transaction, &answer), None);
         let others = has_other.then(|| Event::Others(alloc::vec![public_six(6)]));
-        assert_eq!(node.events(), others.as_slice());
+        assert_eq!(node.events(), [&[Event::Entered], others.as_slice()].concat());
         let asked: Vec<SocketAddr> = node.outgoing().into_iter().map(|(to, _)| to).collect();
         assert_eq!(asked, [public(5)]);
     }
+}
+
+/// The first that is asked over IPv4 hears of the other table a little later than we ask.
+#[test]
+fn as_long_as_the_other_table_has_nobody_others_are_asked_for_it() {
+    let mut six = Node::new(Family::V6, id(3), id(4));
+    let mut four = Node::new(Family::V4, id(1), id(2)).beside_another();
+    four.enter(Instant::ZERO, &[public(9)]);
+    // When it looked around until then.
+    let mut asked = |six: &Node, seconds: core::ops::Range<u64>| {
+        let mut asked = Vec::new();
+        for now in seconds.map(Instant::from_secs) {
+            four.tick(now, Some(six));
+            for (to, octets) in four.outgoing() {
+                let Some((transaction, Message::Query(_, query))) = message::read(&octets) else { panic!() };
+                asked.extend(matches!(query, Query::FindNode(_)).then_some(now.as_secs_f64() as u64));
+                let answer = Answer { id: id(9), ..Answer::default() };
+                four.receive(now, to, &message::reply(&transaction, &answer), Some(six));
+            }
+            four.events();
+        }
+        asked
+    };
+    // Those that are looked around for anyway, in a table of one, are among them.
+    assert_eq!(asked(&six, 0..100), [0, 5, 15, 35, 65, 95]);
+    six.table.heard(Instant::ZERO, id(5), public_six(5));
+    assert_eq!(asked(&six, 100..200), [125, 155, 185]);
 }
 
 #[test]
