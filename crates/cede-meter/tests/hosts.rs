@@ -134,6 +134,19 @@ fn a_connection_too_short_to_tell_a_drift_is_told_by_another() {
     }
 }
 
+/// Kernels of 1,024 ticks a second look as those of 1,000 do, until minutes have passed.
+#[test]
+fn a_clock_that_is_near_the_usual_rate_is_told_by_minutes() {
+    let (mut tap, mut noise) = (Tap::new(Config::default()), Stream::named(9, "rare"));
+    connection(&mut tap, 5_000, &Clock { hz: 1_024, ppm: 0.0, ahead: 99 }, 0..500, &mut noise);
+    let found = tap.found();
+    let flow = found.flow(B.0);
+    assert_eq!((flow.clock_hz, flow.flags.has(Flags::CLOCK_STEP)), (Some(1_024.0), false), "{flow:?}");
+    for (k, queue_us) in found.queue_us(B.0, Estimator::Direct).into_iter().enumerate() {
+        assert!((queue_us - (k % 100 * 150) as f64).abs() < 1_500.0, "{k}: {queue_us}");
+    }
+}
+
 /// Captures have nanoseconds, samples microseconds.
 #[test]
 fn a_time_begins_with_the_packet_that_comes_with_it() {

@@ -12,6 +12,10 @@
 /// Rates that systems have, in ticks per second: 10 (Windows long ago), 100, 200, 250 and 300 (kernels' own ticks), 500,
 /// 1000 (nearly everything today), 10 and 100 kHz, 1 MHz (Linux with the route's feature).
 const RATES_HZ: [f64; 10] = [10.0, 100.0, 200.0, 250.0, 300.0, 500.0, 1e3, 1e4, 1e5, 1e6];
+/// Rates that few have, too near to one of those for anything but minutes to tell: 1,024 (Linux on Alpha and IA-64).
+const RATES_RARE_HZ: [f64; 1] = [1_024.0];
+/// In the long run no clock of a rate is off by more, in parts: crystals are by a fiftieth of that.
+const RATE_MISFIT_LONG: f64 = 0.01;
 /// What is assumed where a flow is too short to tell.
 pub(crate) const RATE_ASSUMED_HZ: f64 = 1e3;
 /// What it takes to tell a rate.
@@ -116,6 +120,14 @@ pub(crate) fn rate(readings: &[Point], growth_us_max: f64, told: impl FnOnce() -
     if raw_hz <= 0.0 {
         return Rate::Odd(raw_hz);
     }
+    match likely_rate(raw_hz, span_us, growth_us_max, told) {
+        Rate::Snapped(hz) => rate_after_all(readings, hz, raw_hz, growth_us_max),
+        rate => rate,
+    }
+}
+
+/// The rate that systems have and that looks like this one, of so long.
+fn likely_rate(raw_hz: f64, span_us: f64, growth_us_max: f64, told: impl FnOnce() -> Option<f64>) -> Rate {
     let rates = || RATES_HZ.iter().copied();
     let is_it = |hz: &f64| misfit(*hz, raw_hz) <= RATE_MISFIT_EXACT;
     let is_other = |hz: &f64| *hz > raw_hz && *hz <= raw_hz * RATE_SLOWED_MAX && !is_it(hz);
@@ -141,6 +153,27 @@ pub(crate) fn rate(readings: &[Point], growth_us_max: f64, told: impl FnOnce() -
         return Rate::Unknown;
     }
     found.map_or(Rate::Odd(raw_hz), Rate::Snapped)
+}
+
+/// The rate of a clock that looked like one of `hz`: another one where each third of the time tells the same other, and so does the middle
+/// of all pieces, and no queue makes it so: none grows so much in each third, or shrinks so much altogether. A clock that was set is
+/// in one of them alone.
+fn rate_after_all(readings: &[Point], hz: f64, raw_hz: f64, growth_us_max: f64) -> Rate {
+    let rates_hz = readings.chunks(readings.len().div_ceil(3)).filter_map(|third| {
+        let (first, last) = (third.first()?, third.last()?);
+        let (ticks, us) = (last.x - first.x, last.t - first.t);
+        let ahead_us = ticks / hz * 1e6 - us;
+        let by_queue_us = if ahead_us > 0.0 { growth_us_max / 3.0 } else { growth_us_max };
+        (ahead_us.abs() > by_queue_us.max(RATE_MISFIT_LONG * us)).then_some(ticks / us * 1e6)
+    });
+    let rates_hz: Vec<f64> = rates_hz.collect();
+    let long_hz = rates_hz.iter().sum::<f64>() / 3.0;
+    let is_long_rate = |hz: &f64| misfit(long_hz, *hz) <= RATE_MISFIT_LONG;
+    if rates_hz.len() < 3 || !rates_hz.iter().chain([&raw_hz]).all(is_long_rate) {
+        return Rate::Snapped(hz);
+    }
+    let known_hz = RATES_HZ.into_iter().chain(RATES_RARE_HZ).find(is_long_rate);
+    known_hz.map_or(Rate::Odd(long_hz), Rate::Snapped)
 }
 
 /// The rate that echoes tell, where it is one that systems have or near the one that fits by itself.
@@ -423,6 +456,39 @@ mod tests {
             assert!(matches!(of(&readings), Rate::Odd(found) if (found / hz - 1.0).abs() < 0.02), "{hz}");
             // For a second or two it may be.
             assert!(matches!(of(&readings[..21]), Rate::Snapped(_)), "{hz}");
+        }
+    }
+
+    /// Kernels of 1,024 ticks a second, in a queue that grows and drains: half a minute does not tell them from the usual ones.
+    #[test]
+    fn minutes_tell_a_rate_from_one_that_is_near() {
+        let after = |hz: f64, seconds: u32, growth_us_max: f64| {
+            let queue_us = |k: u32| f64::from(k % 70) * 3_000.0;
+            let point = |k: u32| {
+                let sent = f64::from(k) * 1e5;
+                Point { t: sent + queue_us(k), x: (sent * hz / 1e6).floor() }
+            };
+            rate(&(0..seconds * 10).map(point).collect::<Vec<_>>(), growth_us_max, || None)
+        };
+        assert_eq!(after(1_024.0, 30, 1.2e6), Rate::Snapped(1e3));
+        assert_eq!(after(1_024.0, 240, 1.2e6), Rate::Snapped(1_024.0));
+        assert_eq!(after(1_024.0, 240, 1e7), Rate::Snapped(1e3), "nothing is known of its queue");
+        assert_eq!(after(1_024.0, 600, 1e7), Rate::Snapped(1_024.0));
+        assert!(matches!(after(1_040.0, 240, 1.2e6), Rate::Odd(hz) if (hz - 1_040.0).abs() < 3.0));
+        for hz in [999.0, 1e3, 1_002.0] {
+            assert_eq!(after(hz, 3_600, 1.2e6), Rate::Snapped(1e3));
+        }
+    }
+
+    /// A clock is set forward and back, or does not run while its host sleeps: it is the same all the rest of the time.
+    #[test]
+    fn a_clock_that_was_set_has_the_rate_that_it_had() {
+        let set = |k: u32| f64::from(k / 600) * 9e3 * if k > 3_000 { -1.0 } else { 1.0 };
+        let asleep = |k: u32| f64::from(k / 400) * -5e3;
+        for shift in [&set as &dyn Fn(u32) -> f64, &asleep] {
+            let point = |k: u32| Point { t: f64::from(k) * 1e5, x: f64::from(k) * 100.0 + shift(k) };
+            let readings: Vec<Point> = (0..4_000).map(point).collect();
+            assert_eq!(rate(&readings, 1.2e6, || None), Rate::Snapped(1e3));
         }
     }
 
