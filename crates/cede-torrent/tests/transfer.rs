@@ -141,6 +141,29 @@ fn who_hangs_up_on_the_clear_is_called_enciphered_at_once() {
     });
 }
 
+/// Nor is one that has hung up in the clear and enciphered, as whoever takes us for the process before us does for a moment; it is not
+/// called without end.
+#[test]
+fn who_hangs_up_without_a_word_is_called_again_soon_where_nobody_else_is_there() {
+    run(async {
+        let (info, content) = torrent(&LENGTHS);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let deaf = listener.local_addr().unwrap();
+        let mut leech = Member::new(&info, None, &[], choices(2, 5)).await;
+        leech.start();
+        leech.session.add_peers(&[deaf]);
+        let soon = std::time::Duration::from_secs(30);
+        for call in 0..5 {
+            let called = tokio::time::timeout(soon, listener.accept()).await;
+            assert!(called.is_ok(), "call {call}");
+        }
+        let mut seed = Member::new(&info, Some(&content), &[], choices(1, 5)).await;
+        seed.start();
+        leech.session.add_peers(&[seed.address]);
+        leech.done().await;
+    });
+}
+
 /// RC4 takes as long as all the rest of a transfer: where the caller leaves the choice, it is not used unless it is wanted.
 #[test]
 fn what_is_only_allowed_is_not_taken_of_who_offers_both() {

@@ -108,6 +108,9 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
         if is_plain && !was_heard {
             call_enciphered(&inner, address, was_deaf);
         }
+        if !was_heard {
+            call_soon(inner, address).await;
+        }
     }
 }
 
@@ -121,6 +124,23 @@ fn call_enciphered(inner: &Rc<Inner>, address: SocketAddr, was_deaf: bool) {
     let is_noted = state.note_deaf(address);
     let has_a_way = matches!(inner.choices.encryption, Encryption::Allow | Encryption::Prefer);
     if is_noted && !was_deaf && has_a_way {
+        state.engine.call_again(inner.now(), address);
+        inner.pump(&mut state);
+    }
+}
+
+/// A peer has hung up without a word. It may still have had a connection to somebody at our address who was us a moment ago: libtorrent
+/// notices after 0.3 s over uTP that a process is gone. Where there is nobody else it is called again soon, and not after a minute.
+async fn call_soon(inner: Rc<Inner>, address: SocketAddr) {
+    let Some(pause) = inner.state.borrow_mut().until_recall(address) else { return };
+    // Nobody is kept here by a session that is over.
+    let session = Rc::downgrade(&inner);
+    drop(inner);
+    tokio::time::sleep(pause).await;
+    let Some(inner) = session.upgrade() else { return };
+    let is_over = inner.is_over();
+    let mut state = inner.state.borrow_mut();
+    if !is_over && state.engine.connections().next().is_none() {
         state.engine.call_again(inner.now(), address);
         inner.pump(&mut state);
     }

@@ -15,17 +15,20 @@ use cede_bt::metainfo::Info;
 use cede_bt::{Engine, layers};
 use cede_units::Instant as Time;
 use std::cell::RefCell;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 
 /// Peers that are remembered to be banned, and to have hung up on the clear.
 const MAX_BANNED: usize = 1_000;
 const MAX_DEAF: usize = 1_000;
+/// When whoever has hung up without a word is called again for the first time, and how often it is.
+const RECALL: Duration = Duration::from_secs(2);
+const RECALLS_MAX: u32 = 3;
 
 /// What is wanted of whoever looks for peers.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +81,8 @@ pub(crate) struct State {
     banned_ips: HashSet<IpAddr>,
     /// Peers that have hung up on a handshake in the clear.
     pub deaf: HashSet<SocketAddr>,
+    /// How often peers that had hung up without a word were called again soon.
+    recalled: HashMap<SocketAddr, u32>,
     /// Answers those who ask for hashes of a v2 torrent, each so often.
     pub hashes: layers::Server,
     /// Who tells of peers behind routers.
@@ -117,6 +122,7 @@ impl State {
             banned: Vec::new(),
             banned_ips: HashSet::new(),
             deaf: HashSet::new(),
+            recalled: HashMap::new(),
             hashes,
             puncher: Puncher::new(Time::ZERO),
             told: Told::default(),
@@ -134,6 +140,16 @@ impl State {
 
     pub fn is_banned(&self, address: SocketAddr) -> bool {
         self.banned_ips.contains(&address.ip())
+    }
+
+    /// How long after a peer has hung up without a word it is called again: a few times, each after twice as long.
+    pub fn until_recall(&mut self, address: SocketAddr) -> Option<Duration> {
+        if self.recalled.len() >= MAX_DEAF {
+            return None;
+        }
+        let times = self.recalled.entry(address).or_default();
+        *times += 1;
+        (*times <= RECALLS_MAX).then(|| RECALL * (1 << (*times - 1)))
     }
 
     /// A peer has hung up on the clear; whether that is remembered.
