@@ -40,12 +40,12 @@ The run folder holds:
 | `links.csv` | a row per uplink, and per downlink where there are any: dequeues, queue, octets by transport, drops |
 | `tracker.csv` | a row per announce |
 | `pieces.csv` | a row per piece and peer: when it was there, and its HAVEs left |
-| `unchokes.csv` | a row per unchoke and choke: who, whom, and whether requests waited |
+| `unchokes.csv` | a row per unchoke and choke, peer by peer: who, whom, and whether requests waited |
 | `rounds.csv` | a row per peer: rounds of its choker |
 | `payloads.csv` | a row per peer and size: data packets that left with so many octets |
 | `gaps.csv` | percentiles of the time between a peer's sends of data packets |
 | `rtts.csv` | percentiles of a peer's smoothed RTTs, one sample for each send of data |
-| `queue.csv` | with `queue = true`, a row per dequeue of each uplink and downlink |
+| `queue.csv` | with `queue = true`, a row per dequeue of each uplink and downlink, link by link |
 | `packets.pcapng` | with `packets`, or `--pcap`: the octets of packets, for `cede inspect`, `cede meter` and Wireshark |
 
 What each column is stands [at the end](#columns-of-the-tables); `cede explain served_bytes`, and so on, says it too.
