@@ -102,15 +102,13 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
         state.engine.connected(now, id);
         inner.pump(&mut state);
     }
-    if let Ok(link) = link {
-        let is_plain = !link.is_enciphered();
-        let was_heard = conn::run(inner.clone(), shared, link).await;
-        if is_plain && !was_heard {
+    let Ok(link) = link else { return };
+    let is_plain = !link.is_enciphered();
+    if !conn::run(inner.clone(), shared, link).await {
+        if is_plain {
             call_enciphered(&inner, address, was_deaf);
         }
-        if !was_heard {
-            call_soon(inner, address).await;
-        }
+        call_soon(inner, address).await;
     }
 }
 
