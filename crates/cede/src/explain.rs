@@ -8,7 +8,7 @@ use cede_lab::check::{self, Case};
 use cede_lab::record;
 use cede_lab::scenario::{
     BUILT_IN, BuiltIn, Fallback, Kind, METRICS, MetricDoc, OptionDoc, QueueKind, SWARM_TABLES, TABLES,
-    TableDoc, Words, nearest, reference, swarm_reference,
+    TableDoc, Words, is_swarm, nearest, reference, swarm_reference,
 };
 use cede_lab::swarm::TABLE_FILES;
 use cede_repro::lcn10::FigureNumber;
@@ -211,7 +211,8 @@ impl Topic {
             Self::Table(table) => table_text(table, screen),
             Self::Option(table, option) => option_text(&tables_with(table, option), option, screen),
             Self::Scenario(scenario) => {
-                format!("{}  built-in scenario\n\n{}", screen.bold(scenario.name), scenario.text)
+                let kind = if is_swarm(scenario.text) { "swarm" } else { "scenario" };
+                format!("{}  built-in {kind}\n\n{}", screen.bold(scenario.name), scenario.text)
             }
             Self::Figure(figure) => figure_text(figure, screen),
             Self::Flag(name, text) => {

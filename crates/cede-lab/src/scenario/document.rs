@@ -105,6 +105,13 @@ impl Node {
         DeValue::parse(text).ok().map(|value| node_of(&value, source, start))
     }
 
+    /// A text by itself, where nobody is to be told what is wrong with it.
+    pub(crate) fn parse_alone(text: &str) -> Option<Self> {
+        let mut sources = Sources::default();
+        let file = sources.add("", text);
+        Self::parse(&sources, file, text).ok()
+    }
+
     /// The table in this node, if it is one.
     pub(crate) fn table(&self) -> Option<&Table> {
         match &self.value {
@@ -125,6 +132,11 @@ impl Node {
             Value::Table(_) => "a table".to_string(),
         }
     }
+}
+
+/// What a scenario's or a swarm's text says of itself.
+pub(crate) fn described(text: &str) -> Option<String> {
+    Node::parse_alone(text)?.table()?.text("description").map(str::to_string)
 }
 
 /// A text short enough for a message, on one line.

@@ -20,9 +20,7 @@ use std::collections::BTreeSet;
 /// Whether a text is a swarm file: TOML with a table `[swarm]`.
 #[must_use]
 pub fn is_swarm(text: &str) -> bool {
-    let mut sources = Sources::default();
-    let file = sources.add("", text);
-    let root = Node::parse(&sources, file, text).ok();
+    let root = Node::parse_alone(text);
     root.as_ref().and_then(Node::table).is_some_and(|table| table.get("swarm").is_some())
 }
 

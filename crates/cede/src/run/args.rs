@@ -9,17 +9,18 @@ Examples:
   cede run scenarios/latecomer.toml
   cede run latecomer -s flow.*.controller.target='60 ms' --seed 3 -o late
   cede run - < my.toml                                   a scenario from standard input
+  cede run flash-crowd -s group.leecher.count=20         a swarm of BitTorrent peers
   cede run demo --pcap && tshark -r cede-out/demo/packets.pcapng
   cede run my.toml --json | jq .results.links
 
 The exit code is 1 where an assertion of the scenario does not hold.
-The format: cede explain scenario. The built-in scenarios: cede list scenarios.";
+The format: cede explain scenario, cede explain swarm. Those that are built in: cede list scenarios.";
 
 /// `cede run`.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
-    /// A scenario file, the name of a built-in scenario, or - for standard input
+    /// The file of a scenario or a swarm, the name of a built-in one, or - for standard input
     #[arg(value_name = "FILE.toml|NAME|-", value_hint = ValueHint::FilePath)]
     pub scenario: String,
     /// Set an option of the scenario; may be repeated [example: -s link.rate='5 Mbit/s']
