@@ -23,6 +23,8 @@ const OUT_BYTES: usize = 8 * ((16 << 10) + PIECE_HEADER_BYTES as usize);
 const READ_BYTES: usize = 256 << 10;
 /// And from one that does not.
 const IDLE_READ_BYTES: usize = 4 << 10;
+/// What is more than enough to be worth a buffer that is kept for another use.
+const SMALL_READ_BYTES: usize = 16 << 10;
 /// A new buffer is so many times what the last read brought.
 const GROWTH: usize = 4;
 /// Buffers that are kept for another use.
@@ -304,9 +306,11 @@ impl Task {
     }
 }
 
-/// How long a new buffer is that follows on one of a length, into which the last read has brought so much.
+/// How long a new buffer is that follows on one of a length, into which the last read has brought so much. Those that are not small are
+/// all of one length, so that they can be used again.
 fn len_after(len: usize, brought: usize) -> usize {
     let wanted = (GROWTH * brought).next_power_of_two();
+    let wanted = if wanted > SMALL_READ_BYTES { READ_BYTES } else { wanted };
     wanted.clamp(IDLE_READ_BYTES, if brought == len { READ_BYTES } else { len })
 }
 
@@ -317,9 +321,14 @@ mod tests {
     /// What reads of one size keep of memory is a few times what they brought, and who brings much is read at once.
     #[test]
     fn buffers_are_as_large_as_reads_need() {
-        for (bytes, most) in
-            [(1, 4096), (700, 6 * 700), (1448, 6 * 1448), (5000, 8 * 5000), (40_000, 8 * 40_000)]
-        {
+        for (bytes, most) in [
+            (1, 4096),
+            (700, 6 * 700),
+            (1448, 6 * 1448),
+            (4096, 6 * 4096),
+            (5000, READ_BYTES),
+            (40_000, READ_BYTES),
+        ] {
             let mut len = READ_BYTES;
             for _ in 0..8 {
                 len = len_after(len, bytes.min(len));
