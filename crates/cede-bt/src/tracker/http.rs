@@ -37,8 +37,8 @@ pub fn url(tracker: &str, announce: &Announce, tracker_id: Option<&[u8]>) -> Str
         announce.downloaded,
         announce.key,
     );
-    if let Some(event) = event_name(announce.event) {
-        url += &alloc::format!("&event={event}");
+    if announce.event != Event::Interval {
+        url += &alloc::format!("&event={}", announce.event.name());
     }
     if let Some(wanted) = announce.wanted {
         url += &alloc::format!("&numwant={wanted}");
@@ -47,16 +47,6 @@ pub fn url(tracker: &str, announce: &Announce, tracker_id: Option<&[u8]>) -> Str
         url += &alloc::format!("&trackerid={}", percent_encoded(id));
     }
     url
-}
-
-const fn event_name(event: Event) -> Option<&'static str> {
-    match event {
-        Event::Interval => None,
-        Event::Started => Some("started"),
-        Event::Completed => Some("completed"),
-        Event::Stopped => Some("stopped"),
-        Event::Paused => Some("paused"),
-    }
 }
 
 /// When a tracker that refuses wants to be asked again (BEP 31).
@@ -279,13 +269,8 @@ fn id(value: &str) -> Option<[u8; 20]> {
 fn announce(pairs: &[(&str, &str)]) -> Result<Query, QueryError> {
     let find = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
     let number = |name: &str| find(name).and_then(|value| value.parse::<u64>().ok());
-    let event = match find("event") {
-        Some("started") => Event::Started,
-        Some("completed") => Event::Completed,
-        Some("stopped") => Event::Stopped,
-        Some("paused") => Event::Paused,
-        _ => Event::Interval,
-    };
+    let said = [Event::Started, Event::Completed, Event::Stopped, Event::Paused];
+    let event = said.into_iter().find(|event| find("event") == Some(event.name())).unwrap_or_default();
     let port = number("port").and_then(|port| u16::try_from(port).ok());
     let wanted = number("numwant").map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     let announce = Announce {

@@ -39,6 +39,20 @@ pub enum Event {
     Paused,
 }
 
+impl Event {
+    /// What it is called in logs and over HTTP, where that of an interval is not said.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interval => "interval",
+            Self::Started => "started",
+            Self::Completed => "completed",
+            Self::Stopped => "stopped",
+            Self::Paused => "paused",
+        }
+    }
+}
+
 /// What a peer tells a tracker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Announce {

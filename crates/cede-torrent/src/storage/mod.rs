@@ -142,10 +142,9 @@ impl Storage {
     /// Whether all wanted files are there, as long as they are to be.
     #[must_use]
     pub fn has_all_files(&self) -> bool {
-        let files = self.layout.files().iter().enumerate();
-        files.filter(|(at, file)| self.is_wanted(*at) && !file.is_padding).all(|(at, file)| {
+        self.own_files().all(|at| {
             let found = self.path_of(at).symlink_metadata();
-            found.is_ok_and(|found| found.is_file() && found.len() == file.length)
+            found.is_ok_and(|found| found.is_file() && found.len() == self.layout.files()[at].length)
         })
     }
 

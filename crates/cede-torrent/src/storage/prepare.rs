@@ -36,7 +36,7 @@ impl Storage {
     }
 
     /// The files that have a place of their own.
-    fn own_files(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn own_files(&self) -> impl Iterator<Item = usize> + '_ {
         let files = self.layout.files();
         (0..files.len()).filter(|index| self.is_wanted(*index) && !files[*index].is_padding)
     }
@@ -73,12 +73,13 @@ impl Storage {
     pub fn stranger(&self, is_ended: &AtomicBool) -> Option<PathBuf> {
         let mut near = Near::default();
         let mut buffer = vec![0; CHUNK_BYTES];
-        let mut has_content = |index: usize| {
-            let (file, found) = self.open_file(index, false, &mut near).ok()?;
-            let is_ours = is_blank(&file, found.len(), &mut buffer, is_ended).unwrap_or(true);
-            (!is_ours).then(|| self.path_of(index))
+        let mut has_content = |index: &usize| {
+            let opened = self.open_file(*index, false, &mut near);
+            opened.is_ok_and(|(file, found)| {
+                is_blank(&file, found.len(), &mut buffer, is_ended).is_ok_and(|is_blank| !is_blank)
+            })
         };
-        self.own_files().find_map(&mut has_content)
+        self.own_files().find(|index| has_content(index)).map(|index| self.path_of(index))
     }
 
     /// Makes the files that have no content, and with [`Allocation::Full`] room for the others; looks whether the files may be

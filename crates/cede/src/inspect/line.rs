@@ -2,7 +2,6 @@
 
 use super::InspectArgs;
 use super::names::{hex, peer_id};
-use cede_bt::tracker;
 use cede_bt::wire::{BlockRef, Message};
 use cede_inspect::{About, Cover, Kind, What};
 
@@ -112,13 +111,7 @@ impl Line {
     pub fn of_aside(about: &About) -> Self {
         match about {
             About::Announce { announce, is_http } => {
-                let event = match announce.event {
-                    tracker::Event::Interval => "interval",
-                    tracker::Event::Paused => "paused",
-                    tracker::Event::Started => "started",
-                    tracker::Event::Completed => "completed",
-                    tracker::Event::Stopped => "stopped",
-                };
+                let event = announce.event.name();
                 let by = if *is_http { "HTTP" } else { "UDP" };
                 let (down, up) = (announce.downloaded, announce.uploaded);
                 let left = announce.left.map_or_else(|| "unknown".to_owned(), |left| left.to_string());

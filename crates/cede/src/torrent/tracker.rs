@@ -8,7 +8,6 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen;
 use cede_bt::tracker::book::Limits;
-use cede_bt::tracker::{Announce, Event};
 use cede_torrent::server::{Entry, Over, Tracker};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
@@ -96,16 +95,6 @@ const fn over(entry: &Entry) -> &'static str {
     }
 }
 
-const fn event(announce: &Announce) -> &'static str {
-    match announce.event {
-        Event::Interval => "interval",
-        Event::Paused => "paused",
-        Event::Started => "started",
-        Event::Completed => "completed",
-        Event::Stopped => "stopped",
-    }
-}
-
 /// Where a peer takes connections; where it has not said so, where it asked from.
 fn peer(entry: &Entry) -> SocketAddr {
     let port = entry.announce.as_ref().map_or(entry.from.port(), |announce| announce.port);
@@ -117,7 +106,7 @@ fn document(entry: &Entry) -> Value {
     json!({
         "at_s": now_s(), "peer": peer(entry).to_string(), "over": over(entry),
         "info_hash": announce.map(|announce| numbers::hex(&announce.info_hash)),
-        "event": announce.map(event),
+        "event": announce.map(|announce| announce.event.name()),
         "peer_id": announce.map(|announce| numbers::hex(&announce.peer_id)),
         "left": announce.and_then(|announce| announce.left),
         "uploaded": announce.map(|announce| announce.uploaded),
@@ -145,7 +134,7 @@ fn words(entry: &Entry) -> String {
     format!(
         "{peer:<24} {over:<4} {}  {:<9} left {left:>8}, {told}, {seeders} seeding {leechers} leeching\n",
         &hash[..8],
-        event(announce)
+        announce.event.name()
     )
 }
 
