@@ -3,6 +3,7 @@
 
 use crate::agree::Encryption;
 use crate::announce::until;
+use crate::calls::{Calls, Miss};
 use crate::link::Link;
 use crate::patience::Asked;
 use crate::reach::Reach;
@@ -56,6 +57,8 @@ pub struct Seeker {
     /// Where uTP is to be had. Best at a port of its own: libtorrent tells peers by address and port, and takes no second
     /// connection from a session at the same ones as long as it has not done with the first.
     pub listener: Option<Rc<Listener>>,
+    /// What becomes of calls.
+    pub calls: Calls,
 }
 
 impl Seeker {
@@ -205,28 +208,43 @@ async fn ask(seeker: Seeker, peer: SocketAddr, mut is_over: watch::Receiver<bool
             if unreached.contains(&transport) {
                 continue;
             }
-            let (listener, info_hash) = (seeker.listener.as_deref(), seeker.info_hash);
-            let reach = Reach { listener, info_hash, encryption, is_deaf: false };
-            let opened = tokio::select! {
-                opened = reach.open(peer, transport) => opened,
-                _ = is_over.wait_for(|is_over| *is_over) => return Err(io::ErrorKind::Interrupted.into()),
+            let (miss, error) = match ask_one_way(&seeker, peer, (encryption, transport), &mut is_over).await
+            {
+                Ok(told) => return Ok(told),
+                Err(why) => why,
             };
-            match opened {
-                Ok(link) => match converse_until(&seeker, link, &mut is_over).await {
-                    Err(error) if is_deaf(&error) => last = error,
-                    other => return other,
-                },
-                Err(error) => {
-                    last = error;
-                    if encryption == Encryption::Off {
-                        unreached.insert(transport);
-                    }
+            seeker.calls.missed(peer, transport, miss);
+            match miss {
+                Miss::Ignorant => return Err(error),
+                Miss::HungUp | Miss::Clear => {}
+                Miss::Silent | Miss::Unreachable | Miss::Refused if encryption == Encryption::Off => {
+                    unreached.insert(transport);
                 }
+                Miss::Silent | Miss::Unreachable | Miss::Refused => {}
             }
+            last = error;
         }
         Err(last)
     })
     .await?
+}
+
+/// Over one transport, enciphered or not; why it cannot tell, or was not reached.
+async fn ask_one_way(
+    seeker: &Seeker,
+    peer: SocketAddr,
+    (encryption, transport): (Encryption, Transport),
+    is_over: &mut watch::Receiver<bool>,
+) -> Result<Told, (Miss, io::Error)> {
+    let (listener, info_hash) = (seeker.listener.as_deref(), seeker.info_hash);
+    let reach = Reach { listener, info_hash, encryption, is_deaf: false };
+    let opened = tokio::select! {
+        opened = reach.open(peer, transport) => opened,
+        _ = is_over.wait_for(|is_over| *is_over) => return Err((Miss::Ignorant, io::ErrorKind::Interrupted.into())),
+    };
+    let link = opened.map_err(|missed| (missed.miss(seeker.encryption), missed.error()))?;
+    let told = converse_until(seeker, link, is_over).await;
+    told.map_err(|error| (if is_deaf(&error) { Miss::HungUp } else { Miss::Ignorant }, error))
 }
 
 /// One peer, until it has told everything or somebody else has; then the connection is ended well.

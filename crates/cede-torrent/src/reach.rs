@@ -1,6 +1,7 @@
 //! Opening a stream to a peer, enciphered where it is to be, for sessions and for whoever follows a magnet link.
 
 use crate::agree::{Encryption, converse, secrets};
+use crate::calls::Miss;
 use crate::link::{Link, Stream};
 use crate::listener::Listener;
 use cede_bt::Transport;
@@ -14,6 +15,7 @@ use tokio::time::timeout;
 const DIAL_PATIENCE: Duration = Duration::from_secs(10);
 /// libtorrent gives uTP three seconds before it tries TCP; a handshake here may need a second SYN or two.
 const UTP_PATIENCE: Duration = Duration::from_secs(6);
+
 /// How peers of a torrent are reached.
 #[derive(Clone, Copy)]
 pub(crate) struct Reach<'a> {
@@ -26,13 +28,39 @@ pub(crate) struct Reach<'a> {
     pub is_deaf: bool,
 }
 
+/// What did not come to be.
+#[derive(Debug)]
+pub(crate) enum Missed {
+    /// A stream: what the system says, `TimedOut` where nobody answers, `Unsupported` for uTP without a listener that has it.
+    Stream(io::Error),
+    /// The encryption of one.
+    Agreement(io::Error),
+}
+
+impl Missed {
+    /// What a person is told, who wants this encryption.
+    pub fn miss(&self, encryption: Encryption) -> Miss {
+        match self {
+            Self::Stream(error) => Miss::of(error),
+            Self::Agreement(_) => Miss::of_agreement(encryption),
+        }
+    }
+
+    pub fn error(self) -> io::Error {
+        let (Self::Stream(error) | Self::Agreement(error)) = self;
+        error
+    }
+}
+
+impl From<io::Error> for Missed {
+    fn from(error: io::Error) -> Self {
+        Self::Stream(error)
+    }
+}
+
 impl Reach<'_> {
     /// Opens a stream to a peer and agrees on its encryption.
-    ///
-    /// # Errors
-    /// What the system says, `TimedOut` where nobody answers, `Unsupported` for uTP without a listener that has it, and what
-    /// the handshake of the encryption says.
-    pub async fn open(&self, address: SocketAddr, transport: Transport) -> io::Result<Link> {
+    pub async fn open(&self, address: SocketAddr, transport: Transport) -> Result<Link, Missed> {
         let stream = self.connect(address, transport).await?;
         let accept = match self.encryption {
             Encryption::Off => None,
@@ -47,7 +75,7 @@ impl Reach<'_> {
             Err(_) if self.encryption != Encryption::Require => {
                 Ok(Link::plain(self.connect(address, transport).await?, Vec::new()))
             }
-            other => other,
+            asked => asked.map_err(Missed::Agreement),
         }
     }
 
@@ -60,7 +88,7 @@ impl Reach<'_> {
         }
         let (socket, config) = self.listener.and_then(Listener::utp).ok_or(io::ErrorKind::Unsupported)?;
         let connecting = socket.connect_with(address, config);
-        let stream = timeout(UTP_PATIENCE, connecting).await?.map_err(io::Error::other)?;
+        let stream = timeout(UTP_PATIENCE, connecting).await??;
         Ok(Stream::Utp(Box::new(stream)))
     }
 

@@ -11,6 +11,7 @@ use cede_bt::tracker::{Announce, Answer, Event};
 use cede_torrent::acquaintance::Acquaintances;
 use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::ask::Question;
+use cede_torrent::calls::Calls;
 use cede_torrent::fetch::{Download, download};
 use cede_torrent::magnet::{Seeker, fetch};
 use cede_torrent::origin::Origin;
@@ -689,6 +690,7 @@ fn seeker(wanted: Wanted, info_hash: [u8; 20], encryption: Encryption) -> Seeker
         disposition: Disposition::TCP,
         encryption,
         listener: None,
+        calls: Calls::default(),
     }
 }
 

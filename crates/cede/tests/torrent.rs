@@ -188,6 +188,28 @@ fn a_peer_named_by_hand_may_begin_after_us() {
 }
 
 #[test]
+fn why_nobody_is_connected_is_told() {
+    let place = Place::new("alone");
+    let (_, _seed, peer) = place.seeded(40_000, "--encryption off");
+    let nobody = support::free_port();
+    let magnet = "magnet:?xt=urn:btih:0123456789abcdef0123456789abcdef01234567";
+    let options = format!("-o out --peer {peer} --peer 127.0.0.1:{nobody} --transport tcp {QUIET}");
+    let mut download = place.start(&format!("get film.torrent --json --encryption require {options}"));
+    let mut link = place.start(&format!("get {magnet} {options}"));
+    let told = |event: &Value| event["data"]["unheard"].as_object().is_some_and(|unheard| unheard.len() == 2);
+    let unheard = download.prints_such(told)["data"]["unheard"].clone();
+    assert_eq!(unheard, serde_json::json!({ "refused": 1, "unencrypted": 1 }));
+    let said = download.says("nobody is connected");
+    assert!(said.contains("1 where nobody takes connections, 1 without encryption"), "{said}");
+    let said = link.says("nobody is connected");
+    assert!(said.contains("1 where nobody takes connections, 1 hung up"), "{said}");
+    for program in [download, link] {
+        program.interrupt();
+        program.end().exits(130);
+    }
+}
+
+#[test]
 fn a_download_that_was_killed_goes_on_and_nothing_bad_is_offered() {
     let place = Place::new("kill");
     let (content, _seed, peer) = place.seeded(1_500_000, "");

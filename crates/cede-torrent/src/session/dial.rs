@@ -4,14 +4,14 @@ use super::conn;
 use super::shared::Shared;
 use super::state::{Inner, State};
 use crate::agree::Encryption;
+use crate::calls::Miss;
 use crate::link::Link;
-use crate::reach::Reach;
+use crate::reach::{Missed, Reach};
 use crate::reception::Callee;
 use cede_bt::Transport;
 use cede_bt::engine::ConnId;
 use cede_bt::metainfo::Info;
 use std::cell::RefCell;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -88,6 +88,9 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
         let mut state = inner.state.borrow_mut();
         let now = inner.now();
         let is_known = Inner::conn(&state, id).is_some();
+        if let Err(missed) = &link {
+            state.calls.missed(address, transport, missed.miss(inner.choices.encryption));
+        }
         if link.is_err() || !is_known {
             if let Some(place) = state.conns.get_mut(id.index()) {
                 place.take_if(|conn| conn.borrow().id == id);
@@ -104,7 +107,10 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
     }
     let Ok(link) = link else { return };
     let is_plain = !link.is_enciphered();
-    if !conn::run(inner.clone(), shared, link).await {
+    if conn::run(inner.clone(), shared, link).await {
+        inner.state.borrow().calls.heard(address);
+    } else {
+        inner.state.borrow().calls.missed(address, transport, Miss::HungUp);
         if is_plain {
             call_enciphered(&inner, address, was_deaf);
         }
@@ -145,7 +151,12 @@ async fn call_soon(inner: Rc<Inner>, address: SocketAddr) {
 }
 
 /// Opens a stream to a peer, as the torrent's choices and what is known of the peer want it.
-async fn reach(inner: &Inner, address: SocketAddr, transport: Transport, is_deaf: bool) -> io::Result<Link> {
+async fn reach(
+    inner: &Inner,
+    address: SocketAddr,
+    transport: Transport,
+    is_deaf: bool,
+) -> Result<Link, Missed> {
     let listener = inner.state.borrow().listener.clone();
     let (info_hash, encryption) = (inner.info.info_hash(), inner.choices.encryption);
     Reach { listener: listener.as_deref(), info_hash, encryption, is_deaf }.open(address, transport).await

@@ -5,6 +5,7 @@ use super::error::SessionError;
 use super::outgoing::Spare;
 use super::shared::Shared;
 use crate::bucket::Bucket;
+use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::disk::{Disk, Part};
 use crate::listener::Listener;
@@ -81,6 +82,8 @@ pub(crate) struct State {
     banned_ips: HashSet<IpAddr>,
     /// Peers that have hung up on a handshake in the clear.
     pub deaf: HashSet<SocketAddr>,
+    /// What became of calls.
+    pub calls: Calls,
     /// How often peers that had hung up without a word were called again soon.
     recalled: HashMap<SocketAddr, u32>,
     /// Answers those who ask for hashes of a v2 torrent, each so often.
@@ -122,6 +125,7 @@ impl State {
             banned: Vec::new(),
             banned_ips: HashSet::new(),
             deaf: HashSet::new(),
+            calls: Calls::default(),
             recalled: HashMap::new(),
             hashes,
             puncher: Puncher::new(Time::ZERO),

@@ -1,6 +1,7 @@
 //! How a session stands, for whoever watches.
 
 use super::state::Inner;
+use crate::calls::Misses;
 use cede_bt::Transport;
 use cede_bt::engine::Totals;
 use std::net::SocketAddr;
@@ -26,6 +27,8 @@ pub struct View {
     pub web_seeds: Vec<String>,
     /// Peers that sent bad data.
     pub banned: Vec<SocketAddr>,
+    /// Peers that were called and have not been heard, by why.
+    pub misses: Misses,
 }
 
 impl View {
@@ -109,6 +112,7 @@ impl Inner {
             peers: peers.collect(),
             web_seeds: state.web_seeds.clone(),
             banned: state.banned.clone(),
+            misses: state.calls.misses(),
         }
     }
 }

@@ -8,6 +8,7 @@ use cede_bt::metadata::Wanted;
 use cede_bt::tracker::book::Limits;
 use cede_bt::{Disposition, Transport};
 use cede_real::StreamConfig;
+use cede_torrent::calls::Calls;
 use cede_torrent::magnet::{Seeker, fetch};
 use cede_torrent::server::Tracker;
 use cede_torrent::session::{Choices, Encryption, Listener};
@@ -170,6 +171,7 @@ async fn follow(torrent: &Torrent, case: Case, address: SocketAddr) {
         disposition: case.disposition(),
         encryption: case.encryption(),
         listener: Some(Rc::new(listener)),
+        calls: Calls::default(),
     };
     let (found, mut peers) = mpsc::unbounded_channel();
     found.send(vec![address]).unwrap();

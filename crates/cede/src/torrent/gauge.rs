@@ -3,6 +3,7 @@
 use crate::carry::numbers;
 use crate::progress::{bar, clock};
 use cede_bt::Transport;
+use cede_torrent::calls::Miss;
 use cede_torrent::session::{Part, View};
 use cede_units::{Duration as Span, Rate};
 use serde_json::{Value, json};
@@ -163,14 +164,28 @@ pub fn document(view: &View, rates: &Rates) -> Value {
         "down_bits_per_second": down, "up_bits_per_second": bits(&rates.up),
         "redundant": totals.redundant, "bad_pieces": totals.bad_pieces,
         "banned": view.banned.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "web_seeds": view.web_seeds,
+        "web_seeds": view.web_seeds, "unheard": unheard(view),
         "peers": peers.collect::<Vec<_>>(),
     })
+}
+
+/// Peers that were called and have not been heard, by why.
+fn unheard(view: &View) -> Value {
+    let name = |miss: &Miss| match miss {
+        Miss::Silent => "silent",
+        Miss::Unreachable => "unreachable",
+        Miss::Refused => "refused",
+        Miss::HungUp => "hung_up",
+        Miss::Clear => "unencrypted",
+        Miss::Ignorant => "ignorant",
+    };
+    view.misses.iter().map(|(miss, count)| (name(miss).to_owned(), Value::from(*count))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cede_torrent::calls::Misses;
     use std::net::SocketAddr;
 
     #[test]
@@ -185,6 +200,7 @@ mod tests {
             peers: Vec::new(),
             web_seeds: Vec::new(),
             banned: Vec::new(),
+            misses: Misses::new(),
         };
         let said = |view: &View| line(&Gauge::new().update(view), usize::MAX);
         assert!(said(&view).contains("? left, 0 peers, "), "{}", said(&view));

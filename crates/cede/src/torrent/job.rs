@@ -1,5 +1,6 @@
 //! A torrent that runs, from what names it to the goodbye.
 
+use super::alone::Alone;
 use super::asking::{Asking, Standing};
 use super::gauge::{Gauge, Rates, document};
 use super::hub::{Hub, print_event};
@@ -21,7 +22,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
@@ -59,6 +60,7 @@ pub struct Job {
     announcing: JoinHandle<()>,
     found: Found,
     gauge: Gauge,
+    alone: Alone,
     was_complete: bool,
     ticks: u32,
 }
@@ -125,6 +127,7 @@ impl Job {
             announcing,
             found,
             gauge,
+            alone: Alone::new(Instant::now()),
             was_complete,
             ticks: 0,
         })
@@ -184,6 +187,18 @@ impl Job {
             self.tell("progress", &document(&view, &standing.rates));
         }
         self.tell_completion();
+        self.explain(&view);
+    }
+
+    /// Why nobody is there whom something is wanted of.
+    fn explain(&mut self, view: &View) {
+        let now = Instant::now();
+        if view.is_complete || !view.peers.is_empty() || view.totals.downloaded_web > 0 {
+            return self.alone.is_over(now);
+        }
+        if let Some(text) = self.alone.look(now, &view.misses, self.hub.args.encryption.into()) {
+            self.hub.say_of(&self.info.name, &text);
+        }
     }
 
     /// Once.

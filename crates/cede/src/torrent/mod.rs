@@ -1,5 +1,6 @@
 //! `cede torrent`: BitTorrent on real sockets and files.
 
+mod alone;
 pub mod args;
 mod asking;
 mod board;

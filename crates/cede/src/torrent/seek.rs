@@ -1,5 +1,6 @@
 //! From a magnet link to its torrent: who is asked, and what becomes of those who were told of us.
 
+use super::alone::Alone;
 use super::args::SwarmArgs;
 use super::asking::Asking;
 use super::hub::Hub;
@@ -11,12 +12,18 @@ use cede_bt::Transport;
 use cede_bt::magnet::Magnet;
 use cede_bt::metadata::Wanted;
 use cede_bt::metainfo::{Info, Metainfo};
+use cede_torrent::calls::Calls;
 use cede_torrent::magnet::{Seeker, Told, fetch};
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+/// It is looked so often whether there is something to say.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A torrent, and where peers may be.
 pub struct Source {
@@ -72,7 +79,7 @@ fn understand(what: &str, args: &SwarmArgs) -> Result<(Magnet, Wanted), Failure>
 pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, Failure> {
     let args = &hub.args;
     let (magnet, wanted) = understand(what, args)?;
-    let name = magnet.name.clone().unwrap_or_else(|| numbers::hex(&magnet.info_hash()));
+    let name = called(&magnet);
     hub.say_of(&name, "looking for somebody who has the torrent behind the link");
     let given = named_peers(hub, &magnet).await;
     let trackers: Vec<Vec<String>> = magnet.trackers.iter().map(|url| vec![url.clone()]).collect();
@@ -99,6 +106,11 @@ pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source,
     let peers = peers.into_iter().filter(|peer| !info.is_private || named.contains(peer)).collect();
     let metainfo = Metainfo { web_seeds: magnet.web_seeds, ..Metainfo::of_info(info, trackers) };
     Ok(Source { metainfo, peers, given, selected: magnet.selected, asking: Some(asking) })
+}
+
+/// What a link's torrent is called until it is known.
+fn called(magnet: &Magnet) -> String {
+    magnet.name.clone().unwrap_or_else(|| numbers::hex(&magnet.info_hash()))
 }
 
 /// A link with two hashes means one torrent; by that of v1 it is asked for.
@@ -142,6 +154,7 @@ async fn seeker(args: &SwarmArgs, magnet: &Magnet, wanted: Wanted) -> Result<See
         disposition: args.transport,
         encryption: args.encryption.into(),
         listener: Some(listener),
+        calls: Calls::default(),
     })
 }
 
@@ -167,6 +180,7 @@ async fn search(
     let (told, peers) = tokio::select! {
         outcome = fetch(&seeker, &mut peers) => outcome,
         never = asking.keep_wishing() => match never {},
+        never = explain(hub, &seeker, magnet) => match never {},
         () = super::tracker::asked() => return Err(nothing_came()),
     };
     let told: Told =
@@ -174,6 +188,17 @@ async fn search(
     let info = told.map_err(|error| Failure::Failed(error.to_string()))?;
     let named = named.borrow().clone();
     Ok(Found { info, peers, named })
+}
+
+/// Says why nobody tells, once that has lasted.
+async fn explain(hub: &Hub, seeker: &Seeker, magnet: &Magnet) -> Infallible {
+    let mut alone = Alone::new(Instant::now());
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if let Some(text) = alone.look(Instant::now(), &seeker.calls.misses(), seeker.encryption) {
+            hub.say_of(&called(magnet), &text);
+        }
+    }
 }
 
 /// Hands on peers, and remembers who was among them.
