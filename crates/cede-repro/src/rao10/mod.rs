@@ -21,7 +21,7 @@ mod sweep;
 pub use results::{Request, Results};
 pub use sweep::{sweep_jobs, sweep_report};
 
-use super::swarms::{Paper, Part, Report, command, show};
+use super::swarms::{Command, Paper, Part, Report, show};
 use cede_plot::{Cell, Table};
 use published::TABLE_IV;
 
@@ -41,7 +41,7 @@ by its result.",
 pub fn report(results: &Results) -> Report {
     Report::new(
         PAPER,
-        command("rao10", results.request.quick),
+        Command { what: "rao10", quick: results.request.quick },
         claims::claims(results),
         parts(results),
         &results.cells,

@@ -6,7 +6,7 @@ use super::published::{Case, TABLE_IV};
 use super::results::Request;
 use super::setting::Setting;
 use super::{PAPER, Paper};
-use crate::swarms::{Cells, Job, Measured, Part, Report, command, jobs, show};
+use crate::swarms::{Cells, Command, Job, Measured, Part, Report, jobs, show};
 use cede_bt::Profile;
 use cede_bt::picker::PartialRule;
 use cede_lab::swarm::{ControllerChoice, TcpStack, mean};
@@ -99,7 +99,7 @@ pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report
         },
     ];
     let paper = Paper { name: "rao10-sweep", ..PAPER };
-    Report::new(paper, command("rao10 --sweep", request.quick), Vec::new(), parts, &cells)
+    Report::new(paper, Command { what: "rao10 --sweep", quick: request.quick }, Vec::new(), parts, &cells)
 }
 
 fn table(cells: &Cells<Setting>, readings: &[Reading], of: &[(u64, u64)], case: Case) -> Table {

@@ -16,4 +16,4 @@ pub use claim::{Claim, Shown, correlation, line_fit, show};
 pub use execute::{ExecuteSwarmsError, execute};
 pub use measured::{Class, Measured};
 pub use plan::{Job, Keyed, Selection, jobs};
-pub use report::{Paper, Part, Report, command};
+pub use report::{Command, Paper, Part, Report};

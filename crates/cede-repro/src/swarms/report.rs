@@ -7,6 +7,7 @@ use crate::{Tally, drawn, lead, pages, tally, write_all};
 use cede_plot::html::{Report as Page, Section};
 use cede_plot::{Align, Cell, Figure, Table};
 use serde_json::{Value, json};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -23,14 +24,20 @@ pub struct Paper {
     pub quick: &'static str,
 }
 
-/// What a person types for a report: `what` is the paper, with `--sweep` or without.
-#[must_use]
-pub fn command(what: &str, quick: bool) -> String {
-    format!("cede repro {what}{}", if quick { QUICK } else { "" })
+/// What a person types for a report, behind `cede repro`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// The paper, with `--sweep` or without.
+    pub what: &'static str,
+    /// With `--quick`: less than the paper has.
+    pub quick: bool,
 }
 
-/// How a command ends that asks for less than the paper has.
-const QUICK: &str = " --quick";
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cede repro {}{}", self.what, if self.quick { " --quick" } else { "" })
+    }
+}
 
 /// A part of the report.
 #[derive(Clone, Debug)]
@@ -51,7 +58,7 @@ pub struct Report {
     /// About which paper.
     pub paper: Paper,
     /// The command that makes it.
-    pub command: String,
+    pub command: Command,
     /// The claims.
     pub claims: Vec<Claim>,
     /// Everything else.
@@ -69,7 +76,7 @@ impl Report {
     #[must_use]
     pub fn new<S: Keyed>(
         paper: Paper,
-        command: String,
+        command: Command,
         claims: Vec<Claim>,
         parts: Vec<Part>,
         cells: &Cells<S>,
@@ -146,7 +153,7 @@ impl Report {
             }
             page = page.section(section);
         }
-        page.section(Section::new("To repeat this").code("shell", &self.command)).to_html()
+        page.section(Section::new("To repeat this").code("shell", self.command.to_string())).to_html()
     }
 
     /// The tables, for documents.
@@ -166,8 +173,7 @@ impl Report {
 
     /// What was repeated, and how much of it.
     fn told(&self) -> String {
-        let is_quick = self.command.ends_with(QUICK);
-        let smaller = if is_quick { format!(" {}", self.paper.quick) } else { String::new() };
+        let smaller = if self.command.quick { format!(" {}", self.paper.quick) } else { String::new() };
         format!("{}{smaller} {}", self.paper.lead, self.coverage_words())
     }
 
@@ -196,7 +202,7 @@ impl Report {
         json!({
             "paper": self.paper.name,
             "version": env!("CARGO_PKG_VERSION"),
-            "command": self.command,
+            "command": self.command.to_string(),
             "runs_there": self.coverage[0],
             "runs_in_all": self.coverage[1],
             "claims": claims.collect::<Vec<Value>>(),
@@ -215,7 +221,7 @@ mod tests {
         let said = |quick| {
             let report = Report {
                 paper: Paper { name: "x", title: "X", lead: "A hundred peers.", quick: "Ten of them." },
-                command: command("x", quick),
+                command: Command { what: "x", quick },
                 claims: Vec::new(),
                 parts: Vec::new(),
                 coverage: [2, 2],

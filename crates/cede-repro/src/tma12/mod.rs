@@ -21,7 +21,7 @@ mod sweep;
 pub use results::{Request, Results};
 pub use sweep::{sweep_jobs, sweep_report};
 
-use super::swarms::{Paper, Part, Report, command, show};
+use super::swarms::{Command, Paper, Part, Report, show};
 use cede_plot::{Cell, Table};
 
 const PAPER: Paper = Paper {
@@ -60,7 +60,7 @@ pub fn report(results: &Results) -> Report {
     });
     Report::new(
         PAPER,
-        command("tma12", results.request.quick),
+        Command { what: "tma12", quick: results.request.quick },
         claims::claims(results),
         parts,
         &results.cells,

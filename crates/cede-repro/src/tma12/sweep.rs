@@ -5,7 +5,7 @@
 use super::claims::{claims, means};
 use super::setting::Setting;
 use super::{PAPER, Paper, Request, Results};
-use crate::swarms::{Cells, Claim, Job, Keyed, Measured, Part, Report, command, jobs, show};
+use crate::swarms::{Cells, Claim, Command, Job, Keyed, Measured, Part, Report, jobs, show};
 use cede_bt::Profile;
 use cede_bt::picker::PartialRule;
 use cede_lab::swarm::{ControllerChoice, Group, Swarm, TcpStack, UtpStack};
@@ -138,7 +138,7 @@ pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report
     }];
     let paper = Paper { name: "tma12-sweep", ..PAPER };
     let cells = Cells::sorted(plan(request), measured);
-    Report::new(paper, command("tma12 --sweep", request.quick), Vec::new(), parts, &cells)
+    Report::new(paper, Command { what: "tma12 --sweep", quick: request.quick }, Vec::new(), parts, &cells)
 }
 
 fn table(results: impl Iterator<Item = Results>) -> Table {
