@@ -5,13 +5,15 @@
 //! on (RFC 6886, 3.1), and given up after the fourth, where the RFC goes on for two minutes: whoever waits has another way to ask.
 //! What is granted is asked for again at half of its lifetime.
 //!
-//! **What it leaves out.** IPv6 (PCP's pinholes in firewalls), PCP's options and other opcodes, announcements of gateways that
-//! have begun anew: what such a one has lost is missing until the next renewal.
+//! From an IPv6 address PCP is spoken alone: it opens the gateway's firewall, and the port is ours itself.
+//!
+//! **What it leaves out.** PCP's options and other opcodes, announcements of gateways that have begun anew: what such a one has lost is
+//! missing until the next renewal.
 //! How it was validated: the octets of both RFCs in the tests below, a fuzz target, and miniupnpd.
 
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The port that gateways listen at.
 pub const PORT: u16 = 5351;
@@ -110,7 +112,7 @@ enum Step {
 /// One port of ours, and what a gateway grants for it.
 #[derive(Debug)]
 pub struct Client {
-    host: Ipv4Addr,
+    host: IpAddr,
     port: u16,
     protocols: Vec<Protocol>,
     nonce: [u8; 12],
@@ -123,13 +125,13 @@ pub struct Client {
     at: Instant,
     grants: Vec<Grant>,
     renew_in: Duration,
-    address: Option<Ipv4Addr>,
+    address: Option<IpAddr>,
 }
 
 impl Client {
     /// For a port of `host`, by which the gateway sees us. `nonce` is chance: with PCP it is what a mapping is ours by.
     #[must_use]
-    pub fn new(host: Ipv4Addr, port: u16, protocols: &[Protocol], nonce: [u8; 12], now: Instant) -> Self {
+    pub fn new(host: IpAddr, port: u16, protocols: &[Protocol], nonce: [u8; 12], now: Instant) -> Self {
         let mut client = Self {
             host,
             port,
@@ -169,7 +171,7 @@ impl Client {
 
     /// The gateway's address in front, where it says one.
     #[must_use]
-    pub fn address(&self) -> Option<Ipv4Addr> {
+    pub fn address(&self) -> Option<IpAddr> {
         self.address.filter(|address| !address.is_unspecified())
     }
 
@@ -215,12 +217,17 @@ impl Client {
     }
 
     fn on_silence(&mut self, now: Instant) {
-        if self.dialect == Dialect::Pcp && self.grants.is_empty() && !self.is_leaving {
+        if self.has_older_dialect() && self.grants.is_empty() && !self.is_leaving {
             self.dialect = Dialect::NatPmp;
             self.begin(now);
         } else {
             self.stage = if self.is_leaving { Stage::Released } else { Stage::Silent };
         }
+    }
+
+    /// NAT-PMP knows nothing of IPv6.
+    fn has_older_dialect(&self) -> bool {
+        self.dialect == Dialect::Pcp && self.host.is_ipv4()
     }
 
     fn request(&self, step: Step) -> Vec<u8> {
@@ -237,20 +244,24 @@ impl Client {
             (Dialect::Pcp, Step::Map(protocol)) => {
                 let mut octets = alloc::vec![2, 1, 0, 0];
                 octets.extend(lifetime_s.to_be_bytes());
-                octets.extend(self.host.to_ipv6_mapped().octets());
+                octets.extend(written(self.host));
                 octets.extend(self.nonce);
                 octets.extend([protocol.number(), 0, 0, 0]);
                 octets.extend(self.port.to_be_bytes());
                 octets.extend(self.wish(protocol).to_be_bytes());
-                let address = if self.is_leaving { Ipv4Addr::UNSPECIFIED } else { self.known_address() };
-                octets.extend(address.to_ipv6_mapped().octets());
+                octets.extend(written(self.wished_address()));
                 octets
             }
         }
     }
 
-    fn known_address(&self) -> Ipv4Addr {
-        self.address.unwrap_or(Ipv4Addr::UNSPECIFIED)
+    /// What is known of the address in front, in the family that is asked in (RFC 6887, 11.1).
+    fn wished_address(&self) -> IpAddr {
+        let none = match self.host {
+            IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        };
+        self.address.filter(|_| !self.is_leaving).unwrap_or(none)
     }
 
     /// The port that is wished for: what is granted, what another protocol was granted, ours.
@@ -275,7 +286,7 @@ impl Client {
         };
         match answer {
             None => {}
-            Some(Answer::OtherVersion) if self.dialect == Dialect::Pcp && !self.is_leaving => {
+            Some(Answer::OtherVersion) if self.has_older_dialect() && !self.is_leaving => {
                 self.dialect = Dialect::NatPmp;
                 self.grants.clear();
                 self.begin(now);
@@ -283,7 +294,7 @@ impl Client {
             Some(Answer::OtherVersion) => self.refuse(now, 1),
             Some(Answer::Refused(code)) => self.refuse(now, code),
             Some(Answer::Address(address)) => {
-                self.address = Some(address);
+                self.address = Some(address.into());
                 self.go_on(now);
             }
             Some(Answer::Granted(grant, lifetime_s)) => self.on_grant(now, grant, lifetime_s),
@@ -346,7 +357,8 @@ impl Client {
         }
         let port = number(octets, 42)?;
         let address: [u8; 16] = octets.get(44..60)?.try_into().ok()?;
-        self.address = core::net::Ipv6Addr::from(address).to_ipv4_mapped().or(self.address);
+        let address = Ipv6Addr::from(address).to_canonical();
+        self.address = Some(address).filter(|it| it.is_ipv4() == self.host.is_ipv4()).or(self.address);
         let lifetime_s = u32::from_be_bytes(octets[4..8].try_into().ok()?);
         granted(protocol, port, lifetime_s, self.is_leaving)
     }
@@ -377,6 +389,14 @@ impl Client {
     }
 }
 
+/// An address as PCP has it: IPv4's are mapped.
+fn written(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
 /// A port that is none, or for no time, is none where one is asked for.
 fn granted(protocol: Protocol, port: u16, lifetime_s: u32, is_leaving: bool) -> Option<Answer> {
     let is_meant = is_leaving || port > 0 && lifetime_s > 0;
@@ -402,7 +422,7 @@ mod tests {
     const BOTH: [Protocol; 2] = [Protocol::Tcp, Protocol::Udp];
 
     fn client() -> Client {
-        Client::new(HOST, 6881, &BOTH, *b"twelve chars", at(0))
+        Client::new(HOST.into(), 6881, &BOTH, *b"twelve chars", at(0))
     }
 
     fn at(ms: u64) -> Instant {
@@ -438,10 +458,40 @@ mod tests {
         assert_eq!((request[36], &request[42..44]), (17, &6886_u16.to_be_bytes()[..]));
         client.receive(at(2), &pcp_answer(&request, 0));
         assert_eq!((client.stage(), client.grants().len()), (Stage::Held, 2));
-        assert_eq!(client.address(), Some(Ipv4Addr::new(203, 0, 113, 9)));
+        assert_eq!(client.address(), Some([203, 0, 113, 9].into()));
         let renewal = client.poll_timeout().unwrap();
         assert_eq!(renewal, at(2) + Duration::from_secs(1_800));
         assert!(client.poll_transmit(renewal).is_some() && client.stage() == Stage::Asking);
+    }
+
+    /// RFC 6887, 11.1: addresses are IPv6's own, none at all where none is wished for.
+    #[test]
+    fn a_firewall_is_opened_for_an_ipv6_address_in_pcp_alone() {
+        let host: Ipv6Addr = "2001:db8::7".parse().unwrap();
+        let six = || Client::new(host.into(), 6881, &BOTH, *b"twelve chars", at(0));
+        let mut client = six();
+        for _ in BOTH {
+            let request = client.poll_transmit(at(0)).unwrap();
+            assert_eq!((&request[8..24], request.len()), (&host.octets()[..], 60));
+            let known = client.address().map_or([0; 16], |_| host.octets());
+            assert_eq!(request[44..60], known);
+            let mut answer = pcp_answer(&request, 0);
+            answer[44..60].copy_from_slice(&host.octets());
+            client.receive(at(0), &answer);
+        }
+        assert_eq!((client.stage(), client.grants().len()), (Stage::Held, 2));
+        assert_eq!(client.address(), Some(host.into()));
+        // One that says nothing, and one of the older protocol alone.
+        let mut client = six();
+        let mut count = 0;
+        while let Some(time) = client.poll_timeout() {
+            count += u32::from(client.poll_transmit(time).is_some());
+        }
+        assert_eq!((client.stage(), count), (Stage::Silent, TRIES));
+        let mut client = six();
+        client.poll_transmit(at(0)).unwrap();
+        client.receive(at(1), &[0, 129, 0, 1, 0, 0, 0, 9]);
+        assert_eq!(client.stage(), Stage::Refused(1));
     }
 
     #[test]
@@ -469,7 +519,7 @@ mod tests {
         assert_eq!(client.dialect(), Dialect::NatPmp);
         assert_eq!(client.poll_transmit(at(1)).unwrap(), [0, 0]);
         client.receive(at(2), &[0, 128, 0, 0, 0, 0, 0, 9, 203, 0, 113, 7]);
-        assert_eq!(client.address(), Some(Ipv4Addr::new(203, 0, 113, 7)));
+        assert_eq!(client.address(), Some([203, 0, 113, 7].into()));
         let tcp = client.poll_transmit(at(2)).unwrap();
         assert_eq!(tcp, [0, 2, 0, 0, 0x1a, 0xe1, 0x1a, 0xe1, 0, 0, 14, 16]);
         // Another's port, and an answer to something else.

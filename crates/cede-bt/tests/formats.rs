@@ -380,7 +380,9 @@ fn a_gateway_may_answer_what_it_likes() {
         |answers: &Vec<(u8, u16, Vec<u8>)>| {
             let both = [gateway::Protocol::Tcp, gateway::Protocol::Udp];
             let mut now = cede_units::Instant::from_secs(1_000);
-            let mut client = gateway::Client::new([192, 168, 1, 2].into(), 6881, &both, [7; 12], now);
+            let hosts: [std::net::IpAddr; 2] =
+                [[192, 168, 1, 2].into(), [0x2001, 0xdb8, 0, 0, 0, 0, 0, 2].into()];
+            let mut client = gateway::Client::new(hosts[answers.len() % 2], 6881, &both, [7; 12], now);
             let mut sent = 0;
             for (kind, at, octets) in answers {
                 let Some(due) = client.poll_timeout() else { break };

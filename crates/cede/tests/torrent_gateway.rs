@@ -12,14 +12,18 @@ const RULES: &str = r#"
 table inet filter {
   chain prerouting { type nat hook prerouting priority -100; policy accept; jump opened; }
   chain postrouting { type nat hook postrouting priority 100; policy accept; oifname "wan" masquerade; jump passed; }
-  chain forward { type filter hook forward priority 0; policy accept; jump let; }
+  chain forward {
+    type filter hook forward priority 0; policy accept;
+    jump let;
+    iifname "wan" meta nfproto ipv6 ct state new drop;
+  }
   chain opened { }
   chain passed { }
   chain let { }
 }
 "#;
 
-/// One machine in front of a router (11.0.0.2), it (11.0.0.1 and 192.168.7.1), and two behind it (192.168.7.2 and .3).
+/// One machine in front of a router (11.0.0.2), it (11.0.0.1 and 192.168.7.1), and two behind it (192.168.7.2 and .3); some of them with IPv6, too.
 struct Place {
     folder: Folder,
     nets: Nets,
@@ -63,6 +67,19 @@ impl Place {
         Some(place)
     }
 
+    /// Behind the router the first has an address of IPv6 too, which nobody in front may call unless it says so: 2001:db8:7::2.
+    fn speak_ipv6(&self) {
+        let add = |at, address: &str| self.nets.run(at, &format!("addr add {address} nodad"));
+        add(FRONT, "2001:db8:1::2/64 dev wire");
+        add(ROUTER, "2001:db8:1::1/64 dev wan");
+        add(ROUTER, "2001:db8:7::1/64 dev lan");
+        add(ROUTER, "fe80::1/64 dev lan");
+        add(BEHIND[0], "2001:db8:7::2/64 dev wire");
+        self.nets.run(BEHIND[0], "route add default via fe80::1 dev wire");
+        self.nets.run(FRONT, "route add 2001:db8:7::/64 via 2001:db8:1::1");
+        self.at_router(&["sysctl", "-qw", "net.ipv6.conf.all.forwarding=1"]);
+    }
+
     fn at_router(&self, words: &[&str]) -> String {
         self.nets.done(ROUTER, &self.folder.program(words))
     }
@@ -74,7 +91,7 @@ impl Place {
             "ext_ifname=wan\nlistening_ip=lan\nhttp_port=5000\nenable_natpmp={nat_pmp}\nenable_upnp={upnp}\n\
              secure_mode=yes\nuuid=00000000-0000-0000-0000-000000000001\nupnp_table_name=filter\n\
              upnp_nat_table_name=filter\nupnp_forward_chain=let\nupnp_nat_chain=opened\n\
-             upnp_nat_postrouting_chain=passed\nallow 1024-65535 192.168.7.0/24 1024-65535\n"
+             upnp_nat_postrouting_chain=passed\nipv6_disable=no\nallow 1024-65535 192.168.7.0/24 1024-65535\n"
         );
         self.folder.write("options", options);
         let words = ["miniupnpd", "-d", "-f", "options", "-P", "router.pid"];
@@ -93,10 +110,14 @@ impl Place {
 
     /// Waits until the router leads so many ports to somebody.
     fn opened(&self, count: usize) {
+        self.has_rules("opened", "dnat", count);
+    }
+
+    fn has_rules(&self, chain: &str, word: &str, count: usize) {
         let end = Instant::now() + PATIENCE;
         loop {
-            let rules = self.at_router(&["nft", "list", "chain", "inet", "filter", "opened"]);
-            if rules.matches("dnat").count() == count {
+            let rules = self.at_router(&["nft", "list", "chain", "inet", "filter", chain]);
+            if rules.matches(word).count() == count {
                 return;
             }
             assert!(Instant::now() < end, "not {count}: {rules}");
@@ -142,6 +163,35 @@ fn a_router_opens_ports_and_others_come_in_by_them() {
         }
         place.opened(0);
     }
+}
+
+/// There is nothing to translate, and a firewall to open.
+#[test]
+fn a_router_lets_others_in_to_an_ipv6_address() {
+    let Some(mut place) = Place::new("gateway-six") else { return };
+    place.speak_ipv6();
+    place.speak("yes", "no");
+    let mut seed = place.seed(BEHIND[0], "-p 7000");
+    let told = seed.prints_such(|line| line["data"]["address"] == "2001:db8:7::2")["data"].clone();
+    assert_eq!((&told["via"], &told["tcp"], &told["udp"]), (&"PCP".into(), &7000.into(), &7000.into()));
+    place.has_rules("let", "accept", 4);
+    for transport in ["tcp", "utp"] {
+        let words = format!(
+            "torrent get bare.torrent -o out --no-dht --no-lsd --no-pex --transport {transport} -p 0 --peer [2001:db8:7::2]:7000"
+        );
+        place.start(FRONT, &words).end().exits(0);
+        assert!(place.folder.read("out/film") == place.content);
+        std::fs::remove_file(place.folder.path("out/film")).unwrap();
+    }
+    seed.interrupt();
+    seed.end().exits(130);
+    place.has_rules("let", "accept", 0);
+    // Nobody opens it: it is shut.
+    let mut shut = place.seed(BEHIND[0], "-p 7000 --no-port-mapping");
+    shut.prints("progress");
+    let words = "torrent get bare.torrent -o out --no-dht --no-lsd --transport tcp -p 0 --json --peer [2001:db8:7::2]:7000";
+    let mut vain = place.start(FRONT, words);
+    vain.prints_such(|line| line["data"]["unheard"]["silent"] == 1);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Ports of a router that lead to ours, as far as a person and a program see them.
 
 use super::args::SwarmArgs;
-use cede_bt::Transport;
 use cede_bt::gateway::Protocol;
+use cede_bt::{Family, Transport};
 use cede_torrent::gateway::{Keeper, Mapping, keep};
 use cede_torrent::session::Listener;
 use serde_json::{Value, json};
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -29,8 +30,8 @@ pub enum News<'a> {
 
 /// What is asked of the router, if anything.
 pub struct Mapped {
-    keeper: RefCell<Option<Keeper>>,
-    /// Closed once the router has said something, or has had time to.
+    keepers: RefCell<Vec<Keeper>>,
+    /// Closed once the router has said something of IPv4, or has had time to.
     first: watch::Receiver<()>,
 }
 
@@ -39,16 +40,22 @@ impl Mapped {
     pub fn begin(args: &SwarmArgs, listener: &Rc<Listener>, heard: impl Fn(News<'_>) + 'static) -> Self {
         let (settling, first) = watch::channel(());
         if args.no_port_mapping {
-            return Self { keeper: RefCell::default(), first };
+            return Self { keepers: RefCell::default(), first };
         }
         let ways = [(Transport::Tcp, Protocol::Tcp), (Transport::Utp, Protocol::Udp)];
         let accepted = ways.into_iter().filter(|(transport, _)| args.transport.accepts(*transport));
-        let (sender, notes) = mpsc::unbounded_channel();
-        let keeper = keep(listener, accepted.map(|(_, protocol)| protocol).collect(), sender);
-        if keeper.is_some() {
-            tokio::task::spawn_local(hear(notes, listener.port(), settling, heard));
+        let protocols: Vec<Protocol> = accepted.map(|(_, protocol)| protocol).collect();
+        let (heard, mut keepers) = (Rc::new(heard), Vec::new());
+        // Trackers are told of ports of IPv4 alone: those of IPv6 are ours.
+        for (family, settling) in [(Family::V4, settling), (Family::V6, watch::channel(()).0)] {
+            let (sender, notes) = mpsc::unbounded_channel();
+            let keeper = keep(listener, family, protocols.clone(), sender);
+            if keeper.is_some() {
+                tokio::task::spawn_local(hear(notes, listener.port(), settling, heard.clone()));
+            }
+            keepers.extend(keeper);
         }
-        Self { keeper: RefCell::new(keeper), first }
+        Self { keepers: RefCell::new(keepers), first }
     }
 
     /// Waits until trackers can be told of the router's port at once, or a little.
@@ -58,9 +65,12 @@ impl Mapped {
 
     /// Gives back what the router has granted.
     pub async fn end(&self) {
-        let keeper = self.keeper.borrow_mut().take();
-        if let Some(keeper) = keeper {
-            keeper.end().await;
+        let keepers = self.keepers.take();
+        // Side by side: each may take a while.
+        let ending: Vec<_> =
+            keepers.into_iter().map(|keeper| tokio::task::spawn_local(keeper.end())).collect();
+        for ended in ending {
+            let _ = ended.await;
         }
     }
 }
@@ -70,7 +80,7 @@ async fn hear(
     mut notes: UnboundedReceiver<Mapping>,
     port: u16,
     settling: watch::Sender<()>,
-    heard: impl Fn(News<'_>),
+    heard: Rc<impl Fn(News<'_>)>,
 ) {
     if let Ok(Some(first)) = timeout(FIRST, notes.recv()).await {
         heard(News::Leads(&first));
@@ -105,5 +115,9 @@ pub fn told(mapping: &Mapping) -> (String, Value) {
     };
     let address = mapping.address.map_or_else(|| "the router".to_owned(), |address| address.to_string());
     let data = json!({ "via": mapping.via, "address": mapping.address, "tcp": tcp, "udp": udp });
-    (format!("{ports} of {address} leads here ({})\n", mapping.via), data)
+    let text = match mapping.address {
+        Some(IpAddr::V6(_)) => format!("the router lets others in to {ports} of {address}"),
+        _ => format!("{ports} of {address} leads here"),
+    };
+    (format!("{text} ({})\n", mapping.via), data)
 }

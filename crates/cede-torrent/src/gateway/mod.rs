@@ -1,16 +1,20 @@
 //! A port of the router that leads to ours: the sockets around [`cede_bt::gateway`] (PCP, NAT-PMP) and [`cede_bt::igd`] (UPnP).
 //!
 //! Asked for where the system has a way to the IPv4 Internet from a private address, and otherwise not. PCP and NAT-PMP are tried first,
-//! with the default gateway, which is known on Linux alone; then UPnP. What is granted is renewed, and given back in the end.
+//! with the default gateway, which is known on Linux alone; then UPnP. What is granted is renewed, and given back in the end. Where there is a way
+//! to the IPv6 Internet, the gateway is asked in PCP to let others in through its firewall to our own address.
+
+mod route;
 
 use crate::clock::Clock;
 use crate::depart::Departing;
 use crate::session::Listener;
-use cede_bt::gateway::{Client, Grant, PORT, Protocol, Stage, is_behind};
+use cede_bt::Family;
+use cede_bt::gateway::{Client, Grant, Protocol, Stage};
 use cede_bt::igd::{self, Action, Service};
 use socket2::{Domain, Socket, Type};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::net::UdpSocket;
@@ -38,8 +42,8 @@ const MAX_PORTS: u16 = 4;
 pub struct Mapping {
     /// What it was asked in.
     pub via: &'static str,
-    /// The router's address in front, where it says one.
-    pub address: Option<Ipv4Addr>,
+    /// The router's address in front, where it says one; of IPv6 our own.
+    pub address: Option<IpAddr>,
     /// They.
     pub grants: Vec<Grant>,
 }
@@ -58,16 +62,17 @@ impl Keeper {
     }
 }
 
-/// Asks for ports in the background; what is granted goes to `notes` whenever it changes, and is told of by the listener from then on.
-/// `None` where there is nobody to ask. Must be called within a [`tokio::task::LocalSet`].
+/// Asks for ports of one family in the background; what is granted goes to `notes` whenever it changes, and IPv4's is told of by the listener
+/// from then on. `None` where there is nobody to ask. Must be called within a [`tokio::task::LocalSet`].
 #[must_use]
 pub fn keep(
     listener: &Rc<Listener>,
+    family: Family,
     protocols: Vec<Protocol>,
     notes: UnboundedSender<Mapping>,
 ) -> Option<Keeper> {
-    let host = outward(listener)?;
-    if protocols.is_empty() || listener.port() == 0 || !is_behind(host) {
+    let host = route::outward(listener.origin(), family)?;
+    if protocols.is_empty() || listener.port() == 0 {
         return None;
     }
     let (over, is_over) = watch::channel(false);
@@ -76,39 +81,8 @@ pub fn keep(
     Some(Keeper { over, task: tokio::task::spawn_local(asker.run()) })
 }
 
-/// The address that we have on the way to the IPv4 Internet. Nothing is sent: what is bound for there is of the range for documentation.
-fn outward(listener: &Listener) -> Option<Ipv4Addr> {
-    let far = SocketAddr::from(([198, 51, 100, 1], 9));
-    let socket = std::net::UdpSocket::bind(listener.origin().towards(far).ok()?).ok()?;
-    socket.connect(far).ok()?;
-    match socket.local_addr().ok()? {
-        SocketAddr::V4(local) => Some(*local.ip()),
-        SocketAddr::V6(_) => None,
-    }
-}
-
-/// The default gateway of the interface that has this address.
-fn default_gateway(host: Ipv4Addr) -> Option<Ipv4Addr> {
-    let interfaces = if_addrs::get_if_addrs().ok()?;
-    let name = interfaces.into_iter().find(|interface| interface.ip() == host)?.name;
-    gateway_in(&std::fs::read_to_string("/proc/net/route").ok()?, &name)
-}
-
-/// Linux's table of routes: interface, destination, gateway, flags, references, use, metric, mask. Numbers are as they lie in memory.
-fn gateway_in(table: &str, interface: &str) -> Option<Ipv4Addr> {
-    let mut best = None;
-    for line in table.lines().skip(1) {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [name, "00000000", gateway, _, _, _, metric, "00000000", ..] = words[..] else { continue };
-        let number = u32::from_str_radix(gateway, 16).ok().filter(|number| *number > 0 && name == interface);
-        let route = number.and_then(|number| Some((metric.parse::<u32>().ok()?, number)));
-        best = best.into_iter().chain(route).min();
-    }
-    best.map(|(_, number): (u32, u32)| Ipv4Addr::from(number.to_ne_bytes()))
-}
-
 struct Asker {
-    host: Ipv4Addr,
+    host: IpAddr,
     port: u16,
     protocols: Vec<Protocol>,
     listener: Rc<Listener>,
@@ -121,27 +95,34 @@ struct Asker {
 impl Asker {
     async fn run(mut self) {
         loop {
-            if let Some(gateway) = default_gateway(self.host) {
+            if let Some(gateway) = route::default_gateway(self.host) {
                 // One that cannot be asked is like one that does not answer.
                 let _ = self.ask_gateway(gateway).await;
             }
-            if !*self.is_over.borrow() {
-                self.ask_device().await;
+            if let IpAddr::V4(host) = self.host {
+                if !*self.is_over.borrow() {
+                    self.ask_device(Device { host, port: self.port }).await;
+                }
+                // What was granted is lost, or nothing was.
+                self.listener.set_outer_port(None);
             }
-            // What was granted is lost, or nothing was.
-            self.listener.set_outer_port(None);
             let mut is_over = self.is_over.clone();
             tokio::select! {
                 _ = is_over.wait_for(|is_over| *is_over) => return,
                 () = tokio::time::sleep(AGAIN) => {}
             }
+            // Addresses change, IPv6's each day.
+            let family = Family::of(self.host);
+            self.host = route::outward(self.listener.origin(), family).unwrap_or(self.host);
         }
     }
 
     fn tell(&mut self, mapping: Mapping) {
         // One number is told of for both, that of TCP where there is one.
         let port = mapping.grants.iter().find(|grant| grant.protocol == Protocol::Tcp);
-        self.listener.set_outer_port(port.or(mapping.grants.first()).map(|grant| grant.port));
+        if self.host.is_ipv4() {
+            self.listener.set_outer_port(port.or(mapping.grants.first()).map(|grant| grant.port));
+        }
         if self.told.as_ref() != Some(&mapping) {
             self.told = Some(mapping.clone());
             let _ = self.notes.send(mapping);
@@ -149,9 +130,9 @@ impl Asker {
     }
 
     /// PCP and NAT-PMP, until what is granted has been given back, or nothing is.
-    async fn ask_gateway(&mut self, gateway: Ipv4Addr) -> io::Result<()> {
+    async fn ask_gateway(&mut self, gateway: SocketAddr) -> io::Result<()> {
         let socket = UdpSocket::bind((self.host, 0)).await?;
-        socket.connect((gateway, PORT)).await?;
+        socket.connect(gateway).await?;
         let mut nonce = [0; 12];
         getrandom::fill(&mut nonce).map_err(io::Error::other)?;
         let mut client = Client::new(self.host, self.port, &self.protocols, nonce, self.clock.now());
@@ -184,8 +165,7 @@ impl Asker {
     }
 
     /// UPnP, until what is granted has been given back, or nothing is.
-    async fn ask_device(&mut self) {
-        let device = Device { host: self.host, port: self.port };
+    async fn ask_device(&mut self, device: Device) {
         let Some(service) = blocking(move || device.find()).await else { return };
         let mut is_over = self.is_over.clone();
         let mut grants: Vec<Grant> = Vec::new();
@@ -202,7 +182,7 @@ impl Asker {
                 return;
             }
             let asked = service.clone();
-            let address = blocking(move || device.address(&asked)).await;
+            let address = blocking(move || device.address(&asked)).await.map(IpAddr::from);
             self.tell(Mapping { via: "UPnP", address, grants: grants.clone() });
             tokio::select! {
                 _ = is_over.wait_for(|is_over| *is_over) => break,
@@ -278,7 +258,7 @@ impl Device {
             .max_redirects(0)
             .http_status_as_error(false)
             .proxy(None);
-        Departing::from(std::net::IpAddr::from(self.host)).agent(config.build())
+        Departing::from(IpAddr::from(self.host)).agent(config.build())
     }
 
     /// Has something done: what is answered, or the number of a refusal.
@@ -312,43 +292,5 @@ impl Device {
 
     fn address(self, service: &Service) -> Option<Ipv4Addr> {
         igd::external_address(&self.act(service, &Action::Address).ok()?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_default_gateway_is_that_of_the_interface_with_the_least_metric() {
-        let line = |words: [&str; 4]| {
-            let [name, destination, gateway, metric] = words;
-            format!("{name}\t{destination}\t{gateway}\t0003\t0\t0\t{metric}\t00000000\t0\t0\t0\n")
-        };
-        let gateway = |last: u8| format!("{:08X}", u32::from_ne_bytes([192, 168, 1, last]));
-        let table = [
-            "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n".to_owned(),
-            line(["eth0", "00000000", &gateway(9), "600"]),
-            line(["eth0", "00000000", &gateway(1), "100"]),
-            line(["tun0", "00000000", "00000000", "1"]),
-            line(["wlan0", "00000000", &gateway(2), "1"]),
-            line(["eth0", "0001A8C0", &gateway(3), "0"]),
-            "eth0 nonsense\n".to_owned(),
-        ]
-        .concat();
-        let of = |interface| gateway_in(&table, interface);
-        assert_eq!(of("eth0"), Some([192, 168, 1, 1].into()));
-        assert_eq!(of("wlan0"), Some([192, 168, 1, 2].into()));
-        assert_eq!((of("tun0"), of("lo")), (None, None));
-    }
-
-    #[test]
-    fn only_who_is_behind_a_router_asks_for_a_port() {
-        for host in ["10.1.2.3", "192.168.0.2", "172.20.0.1", "100.64.0.1", "100.127.9.9"] {
-            assert!(is_behind(host.parse().unwrap()), "{host}");
-        }
-        for host in ["127.0.0.1", "203.0.113.5", "100.128.0.1", "100.63.0.1", "169.254.1.1", "0.0.0.0"] {
-            assert!(!is_behind(host.parse().unwrap()), "{host}");
-        }
     }
 }
