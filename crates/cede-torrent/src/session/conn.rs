@@ -77,16 +77,7 @@ pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Lin
         task.inner.pump(&mut state);
     }
     let _ = poll_fn(|cx| task.poll(cx)).await;
-    {
-        let mut state = task.inner.state.borrow_mut();
-        let now = task.inner.now();
-        state.engine.closed(now, id);
-        state.puncher.leave(id);
-        if let Some(place) = state.conns.get_mut(id.index()) {
-            place.take_if(|conn| conn.borrow().id == id);
-        }
-        task.inner.pump(&mut state);
-    }
+    task.inner.part_from(&mut task.inner.state.borrow_mut(), id);
     let closing = poll_fn(|cx| task.link.stream.poll_shutdown(cx));
     let _ = tokio::time::timeout(CLOSING_PATIENCE, closing).await;
     task.was_heard

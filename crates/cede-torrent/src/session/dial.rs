@@ -86,36 +86,26 @@ async fn open(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, transport: Transpor
     let link = reach(&inner, address, transport, was_deaf).await;
     {
         let mut state = inner.state.borrow_mut();
-        let now = inner.now();
         let is_known = Inner::conn(&state, id).is_some();
-        if let Err(missed) = &link {
-            state.calls.missed(address, transport, missed.miss(inner.choices.encryption));
-        }
         if link.is_err() || !is_known {
-            if let Some(place) = state.conns.get_mut(id.index()) {
-                place.take_if(|conn| conn.borrow().id == id);
-            }
-            state.engine.closed(now, id);
-            inner.pump(&mut state);
-            return;
+            return inner.part_from(&mut state, id);
         }
         // From here on the connection is not opened any more: to close it lets it say its last words.
         shared.borrow_mut().dial = None;
         shared.borrow_mut().is_enciphered = link.as_ref().is_ok_and(Link::is_enciphered);
-        state.engine.connected(now, id);
+        state.engine.connected(inner.now(), id);
         inner.pump(&mut state);
     }
     let Ok(link) = link else { return };
     let is_plain = !link.is_enciphered();
     if conn::run(inner.clone(), shared, link).await {
-        inner.state.borrow().calls.heard(address);
-    } else {
-        inner.state.borrow().calls.missed(address, transport, Miss::HungUp);
-        if is_plain {
-            call_enciphered(&inner, address, was_deaf);
-        }
-        call_soon(inner, address).await;
+        return inner.calls.heard(address);
     }
+    inner.calls.missed(address, transport, Miss::HungUp);
+    if is_plain {
+        call_enciphered(&inner, address, was_deaf);
+    }
+    call_soon(inner, address).await;
 }
 
 /// A peer has hung up on the clear: where it may be called enciphered, and was not, it is called so at once. One whose host talks to us
@@ -159,5 +149,7 @@ async fn reach(
 ) -> Result<Link, Missed> {
     let listener = inner.state.borrow().listener.clone();
     let (info_hash, encryption) = (inner.info.info_hash(), inner.choices.encryption);
-    Reach { listener: listener.as_deref(), info_hash, encryption, is_deaf }.open(address, transport).await
+    let reach = Reach { listener: listener.as_deref(), info_hash, encryption, is_deaf };
+    let reached = reach.open(address, transport).await;
+    reached.inspect_err(|missed| inner.calls.missed(address, transport, missed.miss(encryption)))
 }

@@ -29,6 +29,7 @@ pub use view::{Part, PeerView, View};
 pub(crate) use state::{Inner, State};
 
 use crate::bucket::Bucket;
+use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::origin::canonical;
@@ -78,6 +79,7 @@ impl Session {
             info: info.clone(),
             storage: storage.clone(),
             choices,
+            calls: Calls::default(),
             alarm: Notify::new(),
             clock: Clock::begin(),
         });

@@ -46,6 +46,8 @@ pub(crate) struct Inner {
     pub info: Arc<Info>,
     pub storage: Arc<Storage>,
     pub choices: Choices,
+    /// What became of calls.
+    pub calls: Calls,
     /// Something the deadline task should know of.
     pub alarm: Notify,
     pub clock: Clock,
@@ -82,8 +84,6 @@ pub(crate) struct State {
     banned_ips: HashSet<IpAddr>,
     /// Peers that have hung up on a handshake in the clear.
     pub deaf: HashSet<SocketAddr>,
-    /// What became of calls.
-    pub calls: Calls,
     /// How often peers that had hung up without a word were called again soon.
     recalled: HashMap<SocketAddr, u32>,
     /// Answers those who ask for hashes of a v2 torrent, each so often.
@@ -125,7 +125,6 @@ impl State {
             banned: Vec::new(),
             banned_ips: HashSet::new(),
             deaf: HashSet::new(),
-            calls: Calls::default(),
             recalled: HashMap::new(),
             hashes,
             puncher: Puncher::new(Time::ZERO),
@@ -192,6 +191,16 @@ impl Inner {
         let mut state = self.state.borrow_mut();
         state.armed = state.engine.poll_timeout();
         state.armed.map(|time| self.instant(time))
+    }
+
+    /// A connection has ended, or came to nothing.
+    pub fn part_from(self: &Rc<Self>, state: &mut State, id: ConnId) {
+        state.engine.closed(self.now(), id);
+        state.puncher.leave(id);
+        if let Some(place) = state.conns.get_mut(id.index()) {
+            place.take_if(|conn| conn.borrow().id == id);
+        }
+        self.pump(state);
     }
 
     /// A connection by its name, where it still has it.

@@ -112,7 +112,7 @@ impl Inner {
             peers: peers.collect(),
             web_seeds: state.web_seeds.clone(),
             banned: state.banned.clone(),
-            misses: state.calls.misses(),
+            misses: self.calls.misses(),
         }
     }
 }

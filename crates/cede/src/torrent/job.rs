@@ -104,8 +104,7 @@ impl Job {
     ) -> Result<Self, Failure> {
         let Source { metainfo, peers, given, .. } = source;
         let info = Arc::new(metainfo.info);
-        let is_served = !hub.args.no_web_seeds && place.written.is_some();
-        let servers: Vec<String> = metainfo.web_seeds.into_iter().filter(|_| is_served).collect();
+        let servers = servers(hub, &place, metainfo.web_seeds);
         let begun = Begun::of((hub, row), &info, &place, asking.as_ref()).await?;
         let Begun { storage, session, driver, wishes, identity, gauge } = begun;
         let named = Named { tiers: tiers(hub, metainfo.trackers), peers: given, nodes: metainfo.nodes };
@@ -310,6 +309,11 @@ fn headline(info: &Info, here: usize, port: u16) -> String {
     };
     let are = if info.piece_count() == 1 { "is" } else { "are" };
     format!("{name}: {amount}, {here} of {pieces} {are} here; {port}\n")
+}
+
+/// The torrent's web seeds, where they are to be asked.
+fn servers(hub: &Hub, place: &Place, own: Vec<String>) -> Vec<String> {
+    if hub.args.no_web_seeds || place.written.is_none() { Vec::new() } else { own }
 }
 
 /// The torrent's trackers, and those that were named.
