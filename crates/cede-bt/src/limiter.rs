@@ -68,8 +68,9 @@ impl Limiter {
             // Waits until there is something worth sending.
             (Some(_), LimiterRule::Bucket { .. }) if self.next_turn() > now => 0,
             (Some(rate), LimiterRule::Bucket { tick }) => {
-                let earned = now.since(self.paid_at.max(now.saturating_sub(tick)));
-                (rate as f64 * earned.as_secs_f64()) as u32
+                let held = tick.max(octet_time(rate));
+                let earned = now.since(self.paid_at.max(now.saturating_sub(held)));
+                (rate.max(1) as f64 * earned.as_secs_f64()) as u32
             }
         }
     }
@@ -81,7 +82,7 @@ impl Limiter {
         let floor = match self.rule {
             LimiterRule::RoundRobin { .. } if self.idle => now,
             LimiterRule::RoundRobin { .. } => Instant::ZERO,
-            LimiterRule::Bucket { tick } => now.saturating_sub(tick),
+            LimiterRule::Bucket { tick } => now.saturating_sub(tick.max(octet_time(rate))),
         };
         self.idle = false;
         let cost = Duration::from_secs_f64(f64::from(bytes) / (rate.max(1)) as f64);
@@ -98,9 +99,18 @@ impl Limiter {
     pub fn next_turn(&self) -> Instant {
         match self.rule {
             LimiterRule::RoundRobin { .. } => self.paid_at,
-            LimiterRule::Bucket { tick } => self.paid_at + tick / 2,
+            LimiterRule::Bucket { tick } => {
+                self.paid_at + self.bytes_per_second.map_or(tick / 2, |rate| octet_time(rate).max(tick / 2))
+            }
         }
     }
+}
+
+/// How long an octet takes, at the least: below a few octets per second half a tick brings none, and a turn that is due and brings nothing would
+/// be due again at once, without end.
+fn octet_time(rate: u64) -> Duration {
+    // A nanosecond longer, lest rounding leave a little less than one.
+    Duration::from_nanos(1_000_000_000 / rate.max(1) + 1)
 }
 
 #[cfg(test)]
@@ -155,5 +165,23 @@ mod tests {
             }
         }
         assert!((99_000..=111_000).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn a_turn_that_is_due_brings_something_at_the_slowest_rates_too() {
+        for rate in [0, 1, 2, 3, 4, 7, 1000] {
+            let rule = LimiterRule::Bucket { tick: Duration::from_millis(500) };
+            let (mut limiter, mut now, mut sent) =
+                (Limiter::new(rule, Some(rate)), Instant::from_secs(60), 0);
+            while now < Instant::from_secs(160) {
+                let n = limiter.turn(now);
+                assert!(n > 0, "{rate} B/s at {now}");
+                limiter.spend(now, n);
+                sent += u64::from(n);
+                now = limiter.next_turn();
+            }
+            let due = rate.max(1) * 100;
+            assert!(sent >= due * 9 / 10 && sent <= due + rate + 1, "{sent} of {due}");
+        }
     }
 }
