@@ -236,7 +236,7 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     let tcp_stack: Option<String> = fields.get(reader, "tcp_stack");
     let arrival = read_arrival(reader, &fields);
     let departure = read_departure(reader, &fields);
-    let limit: Option<Option<Rate>> = fields.maybe(reader, "upload_limit");
+    let limit = read_upload_limit(reader, &fields);
     let packet: Option<Bytes> = fields.get(reader, "packet");
     let offload: Option<Bytes> = fields.get(reader, "offload");
     let machine = read_machine(reader, &fields, machines);
@@ -252,11 +252,23 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     group.tcp_stack = tcp_stack_of(&tcp_stack?);
     group.disposition = Disposition(transports? as u8);
     (group.arrival, group.departure) = (arrival?, departure?);
-    group.upload_limit = limit?.map(|rate| rate.bits_per_sec() / 8);
+    group.upload_limit = limit?;
     (group.packet_bytes, group.offload_bytes) = (packet?.0 as u32, offload?.0 as u32);
     group.machine = machine?;
     check_buffer(reader, &fields, &group);
     Some(group)
+}
+
+/// In octets per second; less than one lets nothing out.
+fn read_upload_limit(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Option<u64>> {
+    let rate: Option<Rate> = fields.maybe(reader, "upload_limit")?;
+    let limit = rate.map(|rate| rate.bits_per_sec() / 8);
+    if limit == Some(0) {
+        let help = vec!["allowed: at least 8 bit/s".into()];
+        reader.report(fields.origin("upload_limit"), "`upload_limit` is less than an octet per second", help);
+        return None;
+    }
+    Some(limit)
 }
 
 /// A buffer that no packet fits into lets nothing through.
@@ -518,6 +530,7 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
             ("\"when-done\"", "\"stay\"\nafter = \"1 s\"", "`after` has no meaning here"),
             ("matrix =", "rtt = \"1 ms\"\nmatrix =", "`rtt` has no meaning here"),
             ("count = 3", "profile = \"utorrent\"", "utorrent3"),
+            ("\"20 KiB/s\"", "\"7 bit/s\"", "less than an octet per second"),
             ("count = 3", "stack = \"lib\"", "libutp"),
             ("piece =", "hashing = \"sha2\"\npiece =", "sha1"),
             (
