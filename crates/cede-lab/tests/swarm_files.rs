@@ -167,6 +167,15 @@ fn dequeues_of_uplinks_and_downlinks_follow_the_links_rates() {
 
 /// Latency alone, or loss, makes no access link: nothing is told of a downlink that the file does not have.
 #[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let swarm = example("flash-crowd.toml", &["swarm.content=1 MB", "group.leecher.count=1"]);
+    let folder = folder("unwritable");
+    fs::create_dir_all(folder.join("pieces.csv")).unwrap();
+    let error = write(&swarm, &played(&swarm), &folder).unwrap_err();
+    assert!(error.to_string().starts_with("pieces.csv: "), "{error}");
+}
+
+#[test]
 fn only_links_with_rates_are_told_of() {
     let folder = folder("rates");
     let set = ["swarm.content=500 kB", "group.*.latency=20 ms", "group.leecher.loss=0.001"];

@@ -128,7 +128,7 @@ fn peer_json(swarm: &Swarm, peer: &PeerOutcome) -> Value {
 /// Writes everything that was recorded into a folder, which is made if it is not there. Answers with the files.
 ///
 /// # Errors
-/// What the file system says.
+/// What the file system says, and of which file.
 pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder)?;
     let mut files = vec![
@@ -151,7 +151,8 @@ pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result
         .extend(optional.iter().filter(|(wanted, ..)| *wanted).map(|(_, name, make)| (*name, make(outcome))));
     let write = |(name, text): (&str, String)| {
         let path = folder.join(name);
-        std::fs::write(&path, text).map(|()| path)
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+        std::fs::write(&path, text).map(|()| path).map_err(named)
     };
     files.into_iter().map(write).collect()
 }
