@@ -77,11 +77,23 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Swarm> {
     })
 }
 
+/// Trackers of ours are asked no more often, either (`cede torrent tracker --interval`).
+const ANNOUNCE_LEAST: Duration = Duration::from_secs(1);
+
 /// How many peers the tracker names at a time, and how often it is asked.
 fn read_tracker(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u32, Option<Duration>)> {
     let peers: Option<i64> = fields.get(reader, "tracker_peers");
-    let every = fields.maybe(reader, "announce_every");
-    Some((peers? as u32, every?))
+    let every: Option<Duration> = fields.maybe(reader, "announce_every")?;
+    if every.is_some_and(|every| every < ANNOUNCE_LEAST) {
+        let help = vec![format!("allowed: at least {ANNOUNCE_LEAST}")];
+        reader.report(
+            fields.origin("announce_every"),
+            "peers would announce themselves without a pause",
+            help,
+        );
+        return None;
+    }
+    Some((peers? as u32, every))
 }
 
 /// Whatever is measured after the end is nothing.
@@ -533,6 +545,7 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
             ("\"20 KiB/s\"", "\"7 bit/s\"", "less than an octet per second"),
             ("count = 3", "stack = \"lib\"", "libutp"),
             ("piece =", "hashing = \"sha2\"\npiece =", "sha1"),
+            ("piece =", "announce_every = \"1 us\"\npiece =", "at least 1 s"),
             (
                 "uplink = \"2 Mbit/s\"\nbuffer = \"40 packets\"",
                 "burst = \"2 kB\"",

@@ -63,7 +63,7 @@ const SWARM: &[OptionDoc] = &[
         Kind::Span,
         Absent("never: only when they come, and where they have few connections"),
         "30 min",
-        "Peers announce themselves again, and ask for others while they lack something.",
+        "Peers announce themselves again, and ask for others while they lack something; at least 1 s.",
     ),
     option("measure_from", Kind::Time, Value("0 s"), "30 s", "Queues count from this time on."),
 ];
@@ -280,6 +280,7 @@ const RECORDS: &[OptionDoc] = &[
         ]),
         Value("none"),
         "seeds",
-        "Packets whose octets are written to `packets.pcapng`.",
+        "Packets whose octets are written to `packets.pcapng`. For `cede meter` take `seeds`: what several leechers see of each other is \
+         captured at both ends, without the way between them.",
     ),
 ];
