@@ -179,6 +179,85 @@ fn a_better_view_of_one_side_takes_nothing_from_the_other() {
     assert!(late.iter().all(|queue_us| *queue_us > 298_000.0) && most < 401_000.0, "{:?}", &delays[..5]);
 }
 
+/// A router that sends by a bridge, or a tunnel's interface, and by the port below it, which has the queue: packets leave by both.
+#[test]
+fn of_two_ways_out_the_last_one_counts() {
+    let capture = Capture::Cooked(LinkType::LINUX_SLL2);
+    let truth = (0..3_000).map(|k| queue_us(k + 500)).sum::<u64>() as f64 / 3_000.0;
+    for sender in [B, ROUTER] {
+        let mut shown = Vec::new();
+        for k in 0..3_000_u64 {
+            // It pauses: behind that a packet which is still to leave comes first.
+            let sent = 10_000_000 + k * 20_000 + k / 1_000 * 12_000_000;
+            // The first of all meets no queue.
+            let leaves = sent + if k == 0 { 0 } else { queue_us(k + 500) };
+            let data = |from: ([u8; 4], u16)| {
+                let said = Tcp {
+                    seq: k as u32 * 100,
+                    ack: 1,
+                    flags: 0x10,
+                    clock: (sent / 1_000) as u32,
+                    echo: 9,
+                    len: 100,
+                };
+                ipv4(6, from.0, A.0, &said.octets(from.1, A.1))
+            };
+            shown.push((sent, capture.frame(INSIDE, false, &data(B))));
+            shown.push((sent + 5, capture.frame(OUTSIDE, true, &data(sender))));
+            shown.push((leaves + 10, capture.frame(OUTSIDE + 1, true, &data(sender))));
+        }
+        shown.sort_by_key(|frame| frame.0);
+        let mut tap = Tap::new(Config::default());
+        shown.iter().for_each(|(time_us, frame)| capture.hand(&mut tap, *time_us, frame));
+        let (mean, most) = mean_and_most(&tap);
+        assert!(
+            (most - 600_000.0).abs() < 2_000.0 && (mean - truth).abs() < 2_000.0,
+            "{sender:?} {most} {mean}"
+        );
+        let found = tap.found();
+        let none =
+            found.queue_us(B.0, Estimator::Direct).iter().filter(|queue_us| **queue_us < 500.0).count();
+        let truly_none = (1..3_000).filter(|k| queue_us(k + 500) == 0).count() + 1;
+        // Of two names it takes more than a packet to learn that they are one's.
+        assert_eq!(none, truly_none - usize::from(sender == ROUTER), "{sender:?}");
+        // Some came before it was known that they are seen again.
+        let packets = found.flow(B.0).packets;
+        assert!((2_997..=3_030).contains(&packets), "{sender:?} {packets}");
+    }
+}
+
+/// Two connections, one after the other, of a router that has another way out since: the second one is not held against the way of the first.
+#[test]
+fn what_leaves_by_another_way_is_found() {
+    for capture in [Capture::Cooked(LinkType::LINUX_SLL2), Capture::Apart] {
+        let mut shown = Vec::new();
+        for k in 0..4_000_u64 {
+            let (sent, is_first) = (10_000_000 + k * 20_000, k < 1_000);
+            let leaves = sent + if is_first { 10 } else { 300_000 + k % 100 * 1_000 };
+            let data = utp(Kind::Data, 8, (k as u16, 4), (sent as u32, 5), 100);
+            let packet = ipv4(17, B.0, A.0, &udp(B.1 + u16::from(is_first), A.1, &data));
+            let bridge = is_first.then_some((sent + 5, OUTSIDE, true));
+            let out = (leaves, OUTSIDE + if is_first { 1 } else { 2 }, true);
+            let seen = [Some((sent, INSIDE, false)), bridge, Some(out)];
+            let frames = seen.into_iter().flatten();
+            shown.extend(
+                frames.map(|(at, interface, leaves)| (at, capture.frame(interface, leaves, &packet))),
+            );
+        }
+        shown.sort_by_key(|frame| frame.0);
+        let mut tap = Tap::new(Config::default());
+        shown.iter().for_each(|(time_us, frame)| capture.hand(&mut tap, *time_us, frame));
+        let found = tap.found();
+        let second = found.seen.flows.iter().find(|flow| flow.source.port == B.1).unwrap();
+        // What came before its way was found, ten seconds after its first packet, does not count.
+        let samples = found.seen.samples.iter().filter(|sample| sample.source == second.source);
+        let delays: Vec<f64> = samples.map(|sample| sample.delay.queue_us).collect();
+        let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+        assert!((2_400..=2_600).contains(&delays.len()), "{capture:?} {}", delays.len());
+        assert!((47_000.0..51_000.0).contains(&mean), "{capture:?} {mean}");
+    }
+}
+
 /// Three hosts behind one router send as much at the same times, by clocks that are a tick apart.
 #[test]
 fn hosts_behind_one_router_stay_apart() {
@@ -370,6 +449,36 @@ fn of_two_captures_of_one_time_the_one_behind_the_queue_counts() {
             assert!((2_940..=3_120).contains(&found.flow(B.0).packets), "{}", found.flow(B.0).packets);
             assert_eq!(tap.0.flows_apart(), usize::from(ahead_us > 0));
         }
+    }
+}
+
+/// Both ends and both sides of the router between them, whose queue stands before the first packet comes.
+#[test]
+fn of_four_captures_of_one_time_the_last_one_counts() {
+    for pause_us in [20_000_u64, 2_000] {
+        let mut shown = Vec::new();
+        let queued = |k: u64| 300_000 + queue_us(k * pause_us / 20_000);
+        for k in 0..3_000_u64 {
+            let sent = 10_000_000 + k * pause_us;
+            let leaves = sent + queued(k);
+            let ms = |at: u64| (at / 1_000) as u32;
+            let data = Tcp { seq: k as u32 * 100, ack: 1, flags: 0x10, clock: ms(sent), echo: 9, len: 100 };
+            let ack =
+                Tcp { seq: 1, ack: data.seq + 100, flags: 0x10, clock: ms(leaves), echo: ms(sent), len: 0 };
+            let data = ethernet(0x0800, &ipv4(6, B.0, A.0, &data.octets(B.1, A.1)));
+            let ack = ethernet(0x0800, &ipv4(6, A.0, B.0, &ack.octets(A.1, B.1)));
+            let times = [(sent, 3), (sent + 4, 1), (leaves, 2), (leaves + 5, 0)];
+            shown.extend(times.map(|(at, capture)| (at, capture, data.clone())));
+            let times = [(leaves + 20, 0), (leaves + 28, 1), (leaves + 32, 3)];
+            shown.extend(times.map(|(at, capture)| (at, capture, ack.clone())));
+        }
+        // Until the first two have left nobody can know, and those do not count.
+        let (mean, _) = mean_and_most(&together(shown));
+        let truth: Vec<u64> = (2..3_000).map(queued).collect();
+        let shortest = truth.iter().copied().min().unwrap_or_default();
+        let true_mean =
+            truth.iter().map(|queue_us| queue_us - shortest).sum::<u64>() as f64 / truth.len() as f64;
+        assert!((mean - true_mean).abs() < 1_000.0, "{pause_us} {mean} {true_mean}");
     }
 }
 

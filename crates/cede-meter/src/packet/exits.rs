@@ -1,76 +1,91 @@
 //! By which of a machine's interfaces packets leave, where a capture does not say.
 //!
 //! A packet that was seen at two interfaces came by the one and left by the other, or went on from there to a third (a container's, the bridge that
-//! it is on, the network's). So the one where packets are seen last is where few are seen to go on from.
+//! it is on, the network's). So the one where packets are seen last is beyond some other, and has none beyond it. How many were seen at each by
+//! itself tells nothing: as long as a queue between two of them grows, few of those that came have left.
 //!
 //! **What it leaves out.** More than four interfaces that one direction passes; packets whose times at two of them are in no order.
 
+use crate::packet::twins::WAIT_US_MAX;
 use crate::packet::view::Place;
 
 /// Interfaces that are told apart.
 const PLACES: usize = 4;
-/// So many packets are seen to leave before it is believed.
-const LEFT_MIN: u16 = 2;
-/// Of packets that leave there, more than so many to each that goes on: times of two interfaces may be in the wrong order now and then.
-const LEFT_TO_CAME: u16 = 4;
-/// And as long as there are more than so many it remains the way out.
-const LEFT_TO_CAME_STILL: u16 = 2;
-/// Where so many were counted, half of all are forgotten: ways change. A queue that grows, or programs that write what they captured at each
-/// interface by itself, show hundreds at the one before the first of them is seen at the other.
-const COUNT_MAX: u16 = 4_000;
-
-#[derive(Clone, Copy, Default, Debug)]
-struct Count {
-    interface: Place,
-    /// Packets that were seen elsewhere after they were seen here, and before.
-    came: u16,
-    left: u16,
-}
-
-impl Count {
-    const fn is_exit(&self, left_to_came: u16) -> bool {
-        self.left >= LEFT_MIN && self.came.saturating_mul(left_to_came) < self.left
-    }
-}
+/// One is beyond another where more than so many packets are seen on the way there to each on the way back: times of two interfaces may be in the
+/// wrong order now and then.
+const THERE_TO_BACK: u16 = 4;
+/// And as long as there are more than so many what was the way out remains it.
+const THERE_TO_BACK_STILL: u16 = 2;
+/// Where so many were counted, half of all are forgotten: ways change.
+const COUNT_MAX: u8 = 200;
 
 /// What is known of one direction.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Exits {
-    places: [Count; PLACES],
+    places: [Place; PLACES],
+    known: u8,
+    /// Packets that were seen at one place and next at another.
+    seen: [[u8; PLACES]; PLACES],
     exit: Option<Place>,
+    /// Until when the exit is that of what else goes there, unless packets are seen to go on from it.
+    taken_over_until_us: u64,
 }
 
 impl Exits {
-    /// Notes a packet that was seen at one interface, and then at another.
-    pub(crate) fn note(&mut self, came: Place, left: Place) {
-        if let Some(place) = self.place(came) {
-            place.came += 1;
-        }
-        if let Some(place) = self.place(left) {
-            place.left += 1;
-        }
-        if self.places.iter().any(|place| place.came.max(place.left) >= COUNT_MAX) {
-            let halve = |place: &mut Count| (place.came, place.left) = (place.came / 2, place.left / 2);
-            self.places.iter_mut().for_each(halve);
-        }
-        self.choose();
+    /// Those of a direction of which nothing was seen yet, where others' packets leave there on their way to the same host. If its own have not
+    /// within the longest time that any router keeps a packet, it has another way.
+    pub(crate) fn like_others(exit: Option<Place>, now_us: u64) -> Self {
+        Self { exit, taken_over_until_us: exit.map_or(0, |_| now_us + WAIT_US_MAX), ..Self::default() }
     }
 
-    fn choose(&mut self) {
-        let remains = |place: &Count| Some(place.interface) == self.exit && place.is_exit(LEFT_TO_CAME_STILL);
-        if !self.places.iter().any(remains) {
-            let exits = self.places.iter().filter(|place| place.is_exit(LEFT_TO_CAME));
-            self.exit = exits.max_by_key(|place| place.left).map(|place| place.interface);
-        }
+    /// Whether nothing of its own tells where they leave.
+    pub(crate) const fn is_taken_over(&self) -> bool {
+        self.taken_over_until_us > 0
     }
 
-    /// Where an interface is counted; one of which nothing is known takes an empty place.
-    fn place(&mut self, interface: Place) -> Option<&mut Count> {
-        let is_empty = |place: &Count| place.came == 0 && place.left == 0;
-        let known = self.places.iter().position(|place| place.interface == interface && !is_empty(place));
-        let at = known.or_else(|| self.places.iter().position(is_empty))?;
-        self.places[at].interface = interface;
-        Some(&mut self.places[at])
+    /// Notes a packet that was seen at one interface, and then at another. Of less than `seen_min` nothing is believed.
+    pub(crate) fn note(&mut self, came: Place, left: Place, seen_min: u8, now_us: u64) {
+        let (Some(came), Some(left)) = (self.number(came), self.number(left)) else { return };
+        self.seen[came][left] += 1;
+        if self.seen[came][left] >= COUNT_MAX {
+            self.seen.as_flattened_mut().iter_mut().for_each(|count| *count /= 2);
+        }
+        self.choose(seen_min, now_us);
+    }
+
+    fn choose(&mut self, seen_min: u8, now_us: u64) {
+        let known = 0..usize::from(self.known);
+        let is_exit = |place: &usize, ratio| {
+            let mut others = known.clone();
+            let is_last = !others.clone().any(|other| self.is_beyond(other, *place, THERE_TO_BACK, seen_min));
+            is_last && others.any(|other| self.is_beyond(*place, other, ratio, seen_min))
+        };
+        let before = known.clone().find(|place| Some(self.places[*place]) == self.exit);
+        let still = before.filter(|place| is_exit(place, THERE_TO_BACK_STILL));
+        let came = |place: &usize| self.seen.iter().map(|from| u16::from(from[*place])).sum::<u16>();
+        let exits = known.clone().filter(|place| is_exit(place, THERE_TO_BACK));
+        let goes_on =
+            |place: usize| known.clone().any(|other| self.is_beyond(other, place, THERE_TO_BACK, seen_min));
+        if still.is_none() && now_us < self.taken_over_until_us && !before.is_some_and(goes_on) {
+            return;
+        }
+        self.exit = still.or_else(|| exits.max_by_key(came)).map(|place| self.places[place]);
+        self.taken_over_until_us = 0;
+    }
+
+    /// Whether packets go there from another place, and not back.
+    fn is_beyond(&self, place: usize, other: usize, ratio: u16, seen_min: u8) -> bool {
+        let (there, back) = (self.seen[other][place], self.seen[place][other]);
+        there >= seen_min && u16::from(back) * ratio < u16::from(there)
+    }
+
+    /// The number of a place; one of which nothing is known has the next one.
+    fn number(&mut self, place: Place) -> Option<usize> {
+        let known = usize::from(self.known);
+        let number = self.places[..known].iter().position(|known| *known == place).unwrap_or(known);
+        *self.places.get_mut(number)? = place;
+        self.known = self.known.max(number as u8 + 1);
+        Some(number)
     }
 
     /// Where packets leave, once it is sure.
@@ -84,7 +99,7 @@ mod tests {
     use super::*;
 
     fn note(exits: &mut Exits, [came, left]: [u32; 2]) {
-        exits.note(Place::numbered(came), Place::numbered(left));
+        exits.note(Place::numbered(came), Place::numbered(left), 2, 0);
     }
 
     #[test]
@@ -97,6 +112,29 @@ mod tests {
             order.iter().for_each(|order| note(&mut exits, *order));
             assert_eq!(exits.exit(), (k > 0).then_some(Place::numbered(3)), "{k}");
         }
+    }
+
+    #[test]
+    fn a_queue_that_grows_between_two_hides_neither() {
+        let mut exits = Exits::default();
+        // From one side of a router to the bridge on the other at once, by hundreds, of which two have left by its port.
+        (0..300).for_each(|_| note(&mut exits, [1, 2]));
+        assert_eq!(exits.exit(), Some(Place::numbered(2)));
+        (0..2).for_each(|_| note(&mut exits, [2, 3]));
+        assert_eq!(exits.exit(), Some(Place::numbered(3)));
+    }
+
+    #[test]
+    fn others_way_is_taken_until_another_one_is_seen() {
+        let told = |note: [u32; 2], now_us: u64| {
+            let mut exits = Exits::like_others(Some(Place::numbered(3)), 0);
+            (0..9).for_each(|_| exits.note(Place::numbered(note[0]), Place::numbered(note[1]), 2, now_us));
+            exits.exit()
+        };
+        let [near, far] = [2, 3].map(|place| Some(Place::numbered(place)));
+        // On the way there, there, and on from there; and not there for ten seconds.
+        assert_eq!([told([1, 2], 9_000_000), told([1, 3], 1_000), told([3, 2], 1_000)], [far, far, near]);
+        assert_eq!(told([1, 2], 10_000_001), near);
     }
 
     #[test]

@@ -70,6 +70,10 @@ impl View {
     pub(crate) fn where_left_by(self, exit: Option<Place>) -> Self {
         match exit {
             Some(exit) if self.is_untold() && exit == self.place() => Self { way: Way::Leaves, ..self },
+            // By a bridge, a VLAN or a tunnel's interface, and then by the one below it.
+            Some(exit) if self.leaves() && exit.is_in(self.capture) && exit != self.place() => {
+                self.no_exit(Some(exit))
+            }
             Some(exit) if self.is_untold() || !exit.is_in(self.capture) => self.no_exit(Some(exit)),
             _ => self,
         }
@@ -79,16 +83,22 @@ impl View {
     pub(crate) fn may_be_followed_by(&self, later: &Self) -> bool {
         if self.capture != later.capture {
             true
-        } else if self.is_untold() && later.is_untold() {
+        } else if self.is_untold() && later.is_untold() || self.leaves() && later.leaves() {
             self.interface != later.interface
         } else {
             self.leaves() != later.leaves()
         }
     }
 
-    /// Whether what tells ways, as far as anything does, speaks of both.
+    /// Whether what tells ways, as far as anything does, speaks of both, and tells them apart.
     pub(crate) fn has_way_beside(&self, other: &Self) -> bool {
-        self.capture == other.capture && !self.is_untold()
+        self.capture == other.capture && !self.is_untold() && self.leaves() != other.leaves()
+    }
+
+    /// So many packets are seen at an interface after another before that is believed to be the way: where it is told that both are left by,
+    /// the first one tells, as a connection's first may be the only one that meets an empty queue.
+    pub(crate) fn sightings_min(&self) -> u8 {
+        if self.leaves() { 1 } else { 2 }
     }
 
     /// How near it is to where packets go on to the other end.

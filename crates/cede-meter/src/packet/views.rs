@@ -16,20 +16,22 @@
 //! **How it was validated.** A router's view of a queue of its own (`tests/views.rs`), and a real one's beside the far end.
 
 use crate::packet::exits::Exits;
-use crate::packet::key::{Key, Side};
+use crate::packet::key::{Address, Key, Side};
 use crate::packet::tcp::is_before;
-use crate::packet::twins::{Pair, Sight, Twin, Twins};
+use crate::packet::twins::{Pair, Sight, Twin, Twins, WAIT_US_MAX};
 use crate::packet::view::{Place, View};
 use crate::packet::{Packet, Said};
 use cede_wire::link::LinkType;
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use hashbrown::{HashMap, HashTable};
 
 /// A view that shows nothing for so long while another one does has ended: the way has changed.
 const SILENCE_US: u64 = 5_000_000;
 /// So many packets were seen under both names before a flow is believed to have two.
 const PAIRS_MIN: u8 = 2;
+/// Hosts of which it is remembered where packets for them leave; then all are forgotten.
+const WAYS_MAX: usize = 1 << 13;
 /// Names of names that are followed.
 const NAMES_MAX: usize = 4;
 /// So many packets of a direction were passed over for another capture's before that is worth a word.
@@ -73,8 +75,8 @@ struct Sides {
     kept: [Option<Kept>; 2],
     /// By which interface packets leave, where views do not say.
     exits: [Exits; 2],
-    /// What was known of a direction was given up once for what was learnt of that, and is not again.
-    has_begun: [bool; 2],
+    /// Until when what is known of a direction may be given up for what was learnt of that, once it first was.
+    begins_until_us: [Option<u64>; 2],
     /// Packets that were passed over for those of another capture.
     passed_over: [u8; 2],
     /// Another name of the same flow, which stays, and how many packets were seen under both.
@@ -93,6 +95,8 @@ pub(crate) struct Views {
     hash: RandomState,
     flows: HashTable<Sides>,
     twins: Twins,
+    /// Where packets for a host leave, as flows showed that were seen already.
+    ways: HashMap<Address, Place, RandomState>,
     room_bytes: usize,
     /// The interface of the packet that is being read, and whether there are several.
     interface: u32,
@@ -158,7 +162,9 @@ impl Views {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes_of_flows() + self.twins.bytes()
+        self.bytes_of_flows()
+            + self.twins.bytes()
+            + self.ways.capacity() * (size_of::<(Address, Place)>() + 1)
     }
 
     fn bytes_of_flows(&self) -> usize {
@@ -169,7 +175,7 @@ impl Views {
     pub(crate) fn note(&mut self, key: Key, packet: &Packet, view: View, known: Known<'_>) -> Judged {
         let Packet { side, time_us, said, .. } = *packet;
         self.make_room();
-        let is_asked = view.is_untold() || !self.is_renamed(&key);
+        let is_asked = view.is_untold() || view.leaves() || !self.is_renamed(&key);
         let twin = is_asked.then(|| self.twins.note(Sight { key, side, view, time_us, said })).flatten();
         let dropped = twin.and_then(|twin| self.learn(&twin, known));
         let (key, side) = self.name(key, side, time_us);
@@ -185,7 +191,7 @@ impl Views {
     ) -> Verdict {
         // It is looked at beside what is looked up.
         let ended = core::mem::take(&mut self.ended);
-        let verdict = self.sides(key, known).judge(side, view, (time_us, said), &ended);
+        let verdict = self.sides(key, time_us, known).judge(side, view, (time_us, said), &ended);
         self.ended = ended;
         verdict
     }
@@ -214,42 +220,59 @@ impl Views {
         let Twin { came, left } = twin;
         let pair = twin.pair();
         let name = pair.map_or(came.key, |pair| pair.name);
-        let is_way_told = left.view.has_way_beside(&came.view);
+        let side = if name == came.key { came.side } else { left.side };
+        let (name, side) = self.name(name, side, left.time_us);
+        // What others' ways let expect has to be seen, also where it is told which way a packet goes.
+        let is_way_told = left.view.has_way_beside(&came.view)
+            && !self.find(&name).is_some_and(|sides| sides.exits[side].is_taken_over());
         if !is_way_told && (pair.is_some() || left.key == came.key) {
-            let side = if name == came.key { came.side } else { left.side };
-            self.note_way(name, side, [came.view.place(), left.view.place()], known);
+            self.note_way((name, side), [&came.view, &left.view], left.time_us, known);
         }
-        pair.and_then(|pair| self.confirm(&pair, known))
+        pair.and_then(|pair| self.confirm(&pair, left.time_us, known))
     }
 
     /// Notes that a packet came by an interface and left by another.
-    fn note_way(&mut self, key: Key, side: Side, [came, left]: [Place; 2], known: Known<'_>) {
-        let sides = self.sides(key, known);
+    fn note_way(
+        &mut self,
+        (key, side): (Key, Side),
+        [came, left]: [&View; 2],
+        now_us: u64,
+        known: Known<'_>,
+    ) {
+        let sides = self.sides(key, now_us, known);
         let before = sides.exits[side].exit();
-        sides.exits[side].note(came, left);
+        sides.exits[side].note(came.place(), left.place(), left.sightings_min(), now_us);
         let exit = sides.exits[side].exit();
         // Until now views of all interfaces were taken, or those of one that is no way out.
         if let Some(kept) = sides.kept[side].as_mut().filter(|_| before != exit) {
             kept.view = kept.view.no_exit(exit);
         }
+        if let Some(exit) = exit.filter(|_| before != exit) {
+            if self.ways.len() == WAYS_MAX {
+                self.ways.clear();
+            }
+            self.ways.insert(key.address(1 - side), exit);
+        }
     }
 
     /// Notes that a packet was seen under both names; the one that does not count any more, once that is sure.
-    fn confirm(&mut self, pair: &Pair, known: Known<'_>) -> Option<Key> {
-        let sides = self.sides(pair.other, known);
+    fn confirm(&mut self, pair: &Pair, now_us: u64, known: Known<'_>) -> Option<Key> {
+        let sides = self.sides(pair.other, now_us, known);
         let pairs = sides.also.filter(|(known, _)| known == pair).map_or(0, |(_, pairs)| pairs);
         sides.also = Some((*pair, pairs.saturating_add(1)));
         sides.name().map(|_| pair.other)
     }
 
     /// What is known of a flow, of a new one nothing.
-    fn sides(&mut self, key: Key, known: Known<'_>) -> &mut Sides {
+    fn sides(&mut self, key: Key, now_us: u64, known: Known<'_>) -> &mut Sides {
         let hash = |key: &Key| key.hash(&self.hash);
         match self.flows.entry(hash(&key), |sides| sides.key == key, |sides| hash(&sides.key)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(room) => {
                 let is_back = self.has_forgotten && known(&key);
-                room.insert(Sides::new(key, is_back)).into_mut()
+                let exits = [1, 0].map(|other| self.ways.get(&key.address(other)).copied());
+                let exits = exits.map(|exit| Exits::like_others(exit, now_us));
+                room.insert(Sides::new(key, exits, is_back)).into_mut()
             }
         }
     }
@@ -282,13 +305,13 @@ impl Views {
 }
 
 impl Sides {
-    fn new(key: Key, is_back: bool) -> Self {
-        let (exits, has_begun, passed_over) = (Default::default(), [false; 2], [0; 2]);
+    fn new(key: Key, exits: [Exits; 2], is_back: bool) -> Self {
+        let (begins_until_us, passed_over) = ([None; 2], [0; 2]);
         Self {
             key,
             kept: [None; 2],
             exits,
-            has_begun,
+            begins_until_us,
             passed_over,
             also: None,
             last_us: 0,
@@ -311,21 +334,22 @@ impl Sides {
     fn judge(&mut self, side: Side, view: View, (time_us, said): (u64, &Said), ended: &[u16]) -> Verdict {
         let kept = self.kept[side];
         self.last_us = time_us;
-        let is_untold = view.is_untold();
+        // Of those that leave by two interfaces it is learnt by which they do last.
+        let is_learnt = view.is_untold() || self.exits[side].exit().is_some();
         let is_over = kept.is_some_and(|kept| {
             // Where no way is told, a view that comes first after a pause may be that of a packet which is still to leave.
-            let shows_no_more = if is_untold { kept.is_missed(time_us) } else { kept.is_silent(time_us) };
+            let shows_no_more = if is_learnt { kept.is_missed(time_us) } else { kept.is_silent(time_us) };
             shows_no_more || ended.contains(&kept.view.capture)
         });
         if is_over {
             self.exits[side] = Exits::default();
             // What was seen until then is worth as much as what comes.
-            self.has_begun[side] = true;
+            self.begins_until_us[side] = Some(0);
         }
         let view = view.where_left_by(self.exits[side].exit());
         let stamp = said.stamp();
         let verdict = kept.map_or(Verdict::Take, |kept| kept.judge(view, is_over, stamp));
-        let verdict = self.go_on(side, verdict, is_untold);
+        let verdict = self.go_on(side, verdict, is_learnt.then_some(time_us));
         if verdict == Verdict::Repeats {
             let is_apart = kept.is_some_and(|kept| kept.view.capture != view.capture);
             self.passed_over[side] = self.passed_over[side].saturating_add(u8::from(is_apart));
@@ -339,15 +363,18 @@ impl Sides {
         verdict
     }
 
-    /// What is known of a direction is given up for a better view once at most where that is learnt, and never of a flow that was forgotten
-    /// meanwhile: then a packet counts in both.
-    fn go_on(&mut self, side: Side, verdict: Verdict, is_untold: bool) -> Verdict {
-        let stays = |has_begun: &mut bool| is_untold && core::mem::replace(has_begun, true);
-        if verdict == Verdict::Begins && (self.is_back || stays(&mut self.has_begun[side])) {
+    /// What is known of a direction is given up for a better view at one time at most where that is learnt (`learnt_us`), and never of a flow
+    /// that was forgotten meanwhile: then a packet counts in both. Of several interfaces before and behind a queue the next one is learnt at
+    /// once, and the last one when the first packets have left.
+    fn go_on(&mut self, side: Side, verdict: Verdict, learnt_us: Option<u64>) -> Verdict {
+        let stays = |begins_until_us: &mut Option<u64>| {
+            learnt_us.is_some_and(|now_us| now_us > *begins_until_us.get_or_insert(now_us + WAIT_US_MAX))
+        };
+        if verdict == Verdict::Begins && (self.is_back || stays(&mut self.begins_until_us[side])) {
             self.taken_again += u32::from(self.is_back);
             return Verdict::Take;
         }
-        let is_any = is_untold && verdict == Verdict::Take && self.exits[side].exit().is_none();
+        let is_any = learnt_us.is_some() && verdict == Verdict::Take && self.exits[side].exit().is_none();
         self.taken_again += u32::from(self.is_back && is_any);
         verdict
     }
