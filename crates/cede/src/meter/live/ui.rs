@@ -62,7 +62,8 @@ pub struct View {
 
 /// A terminal that is given back when this goes.
 pub struct Screen {
-    terminal: DefaultTerminal,
+    /// Until this goes.
+    terminal: Option<DefaultTerminal>,
     events: Receiver<Event>,
 }
 
@@ -77,7 +78,7 @@ impl Screen {
         // On a thread of its own: of a terminal that is closed the library reads without end, and there is no other way out of that.
         let listen = move || while event::read().is_ok_and(|event| sender.send(event).is_ok()) {};
         let begun = std::thread::Builder::new().name("keys".to_string()).spawn(listen);
-        let screen = Self { terminal, events };
+        let screen = Self { terminal: Some(terminal), events };
         begun.map(|_| screen).map_err(told)
     }
 
@@ -100,13 +101,20 @@ impl Screen {
     /// Draws.
     pub fn draw(&mut self, view: &mut View, picture: &Picture) {
         // What a terminal does not take now it gets the next time.
-        let _ = self.terminal.draw(|frame| view.draw(frame, picture));
+        let _ = self.terminal.as_mut().map(|terminal| terminal.draw(|frame| view.draw(frame, picture)));
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        let _ = ratatui::try_restore();
+        // Of one that is closed nothing can be given back. The library says so on standard error, and where that is closed, too, it ends the
+        // program by an abort, before the table and the exit code.
+        if let Some(mut terminal) = self.terminal.take()
+            && terminal.show_cursor().is_err()
+        {
+            std::mem::forget(terminal);
+        }
         interrupt::insist_no_more();
     }
 }
