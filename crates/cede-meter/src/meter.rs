@@ -235,7 +235,12 @@ impl Meter {
             Verdict::Take => {}
         }
         let hash = self.stock.hash(&judged.key);
-        self.take_as(judged.key, hash, &Packet { side: judged.side, ..packet }, is_cut);
+        self.take_as(
+            judged.key,
+            hash,
+            &Packet { side: judged.side, hop_limit: judged.hop_limit(packet.hop_limit), ..packet },
+            is_cut,
+        );
     }
 
     #[inline]

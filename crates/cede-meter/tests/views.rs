@@ -258,6 +258,31 @@ fn what_leaves_by_another_way_is_found() {
     }
 }
 
+/// A host that speaks to the router itself, and through it to others: what goes on from there has one hop less left.
+#[test]
+fn one_host_on_both_sides_of_a_hop_is_one() {
+    for capture in CAPTURES {
+        let mut tap = Tap::new(Config::default());
+        for k in 0..1_000_u64 {
+            let sent = 10_000_000 + k * 20_000;
+            let data = |id: u16| utp(Kind::Data, id, (k as u16, 4), (sent as u32, 5), 100);
+            let to_it = ipv4(17, B.0, ROUTER.0, &udp(B.1, A.1, &data(8)));
+            let through = ipv4(17, B.0, A.0, &udp(B.1, A.1, &data(9)));
+            let mut gone_on = through.clone();
+            gone_on[8] -= 1;
+            for (at, interface, leaves, packet) in
+                [(0, INSIDE, false, &to_it), (5, INSIDE, false, &through), (90, OUTSIDE, true, &gone_on)]
+            {
+                capture.hand(&mut tap, sent + at, &capture.frame(interface, leaves, packet));
+            }
+        }
+        let found = tap.found();
+        let host =
+            found.report().hosts.iter().find(|host| host.address == core::net::IpAddr::from(B.0)).unwrap();
+        assert!(host.flows == 2 && !host.flags.has(Flags::SEVERAL_CLOCKS), "{capture:?} {host:?}");
+    }
+}
+
 /// Three hosts behind one router send as much at the same times, by clocks that are a tick apart.
 #[test]
 fn hosts_behind_one_router_stay_apart() {

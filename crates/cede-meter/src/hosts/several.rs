@@ -76,7 +76,7 @@ impl Votes {
     }
 
     fn are_several(&self) -> bool {
-        self.0.iter().filter(|known| known.1 >= HOP_LIMIT_PACKETS_MIN).count() > 1
+        self.0.iter().filter(|known| known.0 > 0 && known.1 >= HOP_LIMIT_PACKETS_MIN).count() > 1
     }
 }
 

@@ -43,8 +43,17 @@ pub(crate) struct Judged {
     pub key: Key,
     pub side: Side,
     pub verdict: Verdict,
+    /// Packets of its direction were seen in several places, between which their hop limits fall.
+    is_passed_on: bool,
     /// A name that does not count from now on.
     pub dropped: Option<Key>,
+}
+
+impl Judged {
+    /// What is left of a packet's hop limit to be held against other flows' of its host.
+    pub(crate) const fn hop_limit(&self, seen: u8) -> u8 {
+        if self.is_passed_on { 0 } else { seen }
+    }
 }
 
 /// What is to be done with a packet.
@@ -77,6 +86,8 @@ struct Sides {
     exits: [Exits; 2],
     /// Until when what is known of a direction may be given up for what was learnt of that, once it first was.
     begins_until_us: [Option<u64>; 2],
+    /// A packet was seen in another place, too.
+    is_passed_on: [bool; 2],
     /// Packets that were passed over for those of another capture.
     passed_over: [u8; 2],
     /// Another name of the same flow, which stays, and how many packets were seen under both.
@@ -179,7 +190,9 @@ impl Views {
         let twin = is_asked.then(|| self.twins.note(Sight { key, side, view, time_us, said })).flatten();
         let dropped = twin.and_then(|twin| self.learn(&twin, known));
         let (key, side) = self.name(key, side, time_us);
-        Judged { key, side, verdict: self.judge(key, (side, view), (time_us, &said), known), dropped }
+        let verdict = self.judge(key, (side, view), (time_us, &said), known);
+        let is_passed_on = self.find(&key).is_some_and(|sides| sides.is_passed_on[side]);
+        Judged { key, side, verdict, is_passed_on, dropped }
     }
 
     fn judge(
@@ -312,6 +325,7 @@ impl Sides {
             kept: [None; 2],
             exits,
             begins_until_us,
+            is_passed_on: [false; 2],
             passed_over,
             also: None,
             last_us: 0,
@@ -349,6 +363,7 @@ impl Sides {
         let view = view.where_left_by(self.exits[side].exit());
         let stamp = said.stamp();
         let verdict = kept.map_or(Verdict::Take, |kept| kept.judge(view, is_over, stamp));
+        self.is_passed_on[side] |= verdict != Verdict::Take;
         let verdict = self.go_on(side, verdict, is_learnt.then_some(time_us));
         if verdict == Verdict::Repeats {
             let is_apart = kept.is_some_and(|kept| kept.view.capture != view.capture);
