@@ -62,7 +62,7 @@ flags! {
         "the sender's clock has ticks of 4 ms or more, and the delay is no finer";
     /// Direct and echoed estimates differ.
     ESTIMATORS_DISAGREE = 3, "estimators-disagree",
-        "the direct and the echoed estimate differ by more than 10 ms and a fifth: a clock is wrong, or there is a queue between the observer and the receiver";
+        "the direct and the echoed estimate differ by more than 10 ms and a fifth: a clock is wrong, or there is a queue between the observer and the receiver, or the direct one alone could be told its base (base-told)";
     /// Too short to tell the clock's rate.
     RATE_ASSUMED = 4, "rate-assumed",
         "the flow is too short to tell the rate of its timestamp clock; that of other flows of the address is assumed, or 1000 ticks a second, which nearly everything has";
