@@ -1,10 +1,12 @@
 //! One connection to a peer: TCP or uTP, in the clear or enciphered.
 
+use crate::origin::Origin;
 use cede_bt::Transport;
 use cede_bt::mse::{Ciphers, Rc4};
 use cede_real::UtpStream;
 use std::future::poll_fn;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -40,6 +42,15 @@ impl Stream {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         if let Self::Tcp(stream) = self {
             let _ = socket2::SockRef::from(stream).set_tcp_quickack(true);
+        }
+    }
+
+    /// The machine's address that it goes out from to a peer, where the system tells; over uTP from such an origin.
+    #[must_use]
+    pub(crate) fn from(&self, peer: SocketAddr, origin: Origin) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(stream) => Some(stream.local_addr().ok()?.ip().to_canonical()),
+            Self::Utp(_) => origin.source_towards(peer),
         }
     }
 

@@ -3,7 +3,7 @@
 pub use cede_bt::Family;
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use tokio::net::{TcpSocket, TcpStream};
 
 /// Where everything goes out from: an address of the machine, or whichever the system takes.
@@ -42,6 +42,13 @@ impl Origin {
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
         }
         Ok(SocketAddr::new(self.address().unwrap_or(family.any()), 0))
+    }
+
+    /// The address from which the system sends there now; nothing is sent.
+    pub(crate) fn source_towards(self, remote: SocketAddr) -> Option<IpAddr> {
+        let socket = UdpSocket::bind(self.towards(remote).ok()?).ok()?;
+        socket.connect(remote).ok()?;
+        Some(socket.local_addr().ok()?.ip().to_canonical())
     }
 
     pub(crate) async fn connect(self, remote: SocketAddr) -> io::Result<TcpStream> {

@@ -77,6 +77,11 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
+    /// Our name to peers from now on: whoever has a connection to us that is lost, and has not noticed, takes no second one of the same name.
+    pub const fn set_peer_id(&mut self, peer_id: [u8; 20]) {
+        self.peer_id = peer_id;
+    }
+
     /// What the handshake of the extension protocol says from now on, and who of those that are connected hears it again.
     pub fn set_extended(&mut self, now: Instant, handshake: Vec<u8>, hearers: Hearers) {
         let is_told = |conn: &Conn<A>| hearers == Hearers::All || conn.opened_by_us;

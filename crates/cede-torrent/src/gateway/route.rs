@@ -12,9 +12,7 @@ pub(super) fn outward(origin: Origin, family: Family) -> Option<IpAddr> {
         Family::V4 => SocketAddr::from(([198, 51, 100, 1], 9)),
         Family::V6 => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9)),
     };
-    let socket = std::net::UdpSocket::bind(origin.towards(far).ok()?).ok()?;
-    socket.connect(far).ok()?;
-    let host = socket.local_addr().ok()?.ip();
+    let host = origin.source_towards(far)?;
     let is_to_be_led_to = match host {
         IpAddr::V4(host) => is_behind(host),
         IpAddr::V6(host) => is_global(host),

@@ -69,7 +69,9 @@ struct Task {
 
 /// Runs a connection to its end; whether anything was heard.
 pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Link) -> bool {
-    let id = shared.borrow().id;
+    let (id, address) = (shared.borrow().id, shared.borrow().address);
+    let origin = inner.state.borrow().origin();
+    shared.borrow_mut().from = link.stream.from(address, origin);
     let mut task = Task::new(inner, (id, shared), link);
     {
         let mut state = task.inner.state.borrow_mut();
@@ -114,6 +116,9 @@ impl Task {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // What we leave for ourselves below is seen below.
         self.shared.borrow_mut().waker = None;
+        if self.shared.borrow().is_lost {
+            return Poll::Ready(Err(io::ErrorKind::NetworkDown.into()));
+        }
         let is_drained = self.poll_write(cx)?;
         if self.shared.borrow().is_closing {
             return self.poll_closing(cx, is_drained);

@@ -1,5 +1,6 @@
 //! What has to run beside the connections' tasks: deadlines, what the disk says, notes, and who hears of whom.
 
+use super::away::{Away, LOOK_EVERY};
 use super::choices::{Told, greeting};
 use super::dial;
 use super::error::SessionError;
@@ -67,8 +68,10 @@ impl Driver {
         let _door = inner.start();
         let mut notes_at = Instant::now() + NOTES_EVERY;
         let mut pex_at = Instant::now() + PEX_EVERY;
+        let (mut away, mut look_at) = (Away::default(), Instant::now() + LOOK_EVERY);
         loop {
-            let deadline = inner.arm().map_or(notes_at, |at| at.min(notes_at)).min(pex_at);
+            let ours = notes_at.min(pex_at).min(look_at);
+            let deadline = inner.arm().map_or(ours, |at| at.min(ours));
             tokio::select! {
                 report = self.inbox.recv() => inner.on_report(report),
                 () = tokio::time::sleep_until(deadline.into()) => inner.on_deadline(),
@@ -86,6 +89,10 @@ impl Driver {
             if now >= pex_at {
                 pex_at = now + PEX_EVERY;
                 inner.exchange_peers();
+            }
+            if now >= look_at {
+                look_at = now + LOOK_EVERY;
+                away.look(&inner);
             }
         }
     }

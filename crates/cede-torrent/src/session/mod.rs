@@ -4,6 +4,7 @@
 //! at once takes out whatever that causes, for any connection; a task of its own keeps the deadlines. The engine is never held
 //! across an `await`.
 
+mod away;
 mod choices;
 mod conn;
 mod dial;

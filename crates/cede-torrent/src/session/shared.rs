@@ -16,6 +16,10 @@ pub(crate) struct Shared {
     /// What is to be written, in the clear.
     pub out: Outgoing,
     pub is_closing: bool,
+    /// It ends without a word.
+    pub is_lost: bool,
+    /// The machine's address that it goes out from.
+    pub from: Option<IpAddr>,
     pub is_enciphered: bool,
     pub waker: Option<Waker>,
     /// The task that opens the connection, as long as it does.
@@ -39,6 +43,8 @@ impl Shared {
             address,
             out: Outgoing::default(),
             is_closing: false,
+            is_lost: false,
+            from: None,
             is_enciphered: false,
             waker: None,
             dial: None,

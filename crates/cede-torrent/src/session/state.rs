@@ -9,6 +9,7 @@ use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::disk::{Disk, Part};
 use crate::listener::Listener;
+use crate::origin::Origin;
 use crate::storage::Storage;
 use cede_bt::engine::{AnnounceEvent, ConnId};
 use cede_bt::holepunch::Puncher;
@@ -131,6 +132,11 @@ impl State {
             told: Told::default(),
             hears_of_nodes: None,
         }
+    }
+
+    /// Which of the machine's addresses everything goes out from.
+    pub fn origin(&self) -> Origin {
+        self.listener.as_deref().map(Listener::origin).unwrap_or_default()
     }
 
     /// A peer sent bad pieces: nothing more is heard from its address.
