@@ -68,8 +68,7 @@ impl Limiter {
             // Waits until there is something worth sending.
             (Some(_), LimiterRule::Bucket { .. }) if self.next_turn() > now => 0,
             (Some(rate), LimiterRule::Bucket { tick }) => {
-                let held = tick.max(octet_time(rate));
-                let earned = now.since(self.paid_at.max(now.saturating_sub(held)));
+                let earned = now.since(self.paid_at.max(now.saturating_sub(self.at_least_an_octet(tick))));
                 (rate.max(1) as f64 * earned.as_secs_f64()) as u32
             }
         }
@@ -82,7 +81,7 @@ impl Limiter {
         let floor = match self.rule {
             LimiterRule::RoundRobin { .. } if self.idle => now,
             LimiterRule::RoundRobin { .. } => Instant::ZERO,
-            LimiterRule::Bucket { tick } => now.saturating_sub(tick.max(octet_time(rate))),
+            LimiterRule::Bucket { tick } => now.saturating_sub(self.at_least_an_octet(tick)),
         };
         self.idle = false;
         let cost = Duration::from_secs_f64(f64::from(bytes) / (rate.max(1)) as f64);
@@ -99,18 +98,16 @@ impl Limiter {
     pub fn next_turn(&self) -> Instant {
         match self.rule {
             LimiterRule::RoundRobin { .. } => self.paid_at,
-            LimiterRule::Bucket { tick } => {
-                self.paid_at + self.bytes_per_second.map_or(tick / 2, |rate| octet_time(rate).max(tick / 2))
-            }
+            LimiterRule::Bucket { tick } => self.paid_at + self.at_least_an_octet(tick / 2),
         }
     }
-}
 
-/// How long an octet takes, at the least: below a few octets per second half a tick brings none, and a turn that is due and brings nothing would
-/// be due again at once, without end.
-fn octet_time(rate: u64) -> Duration {
-    // A nanosecond longer, lest rounding leave a little less than one.
-    Duration::from_nanos(1_000_000_000 / rate.max(1) + 1)
+    /// A time, or the longer one that an octet takes: a turn that is due and brings less would be due again at once, without end.
+    fn at_least_an_octet(&self, time: Duration) -> Duration {
+        let Some(rate) = self.bytes_per_second else { return time };
+        // A nanosecond longer, lest rounding leave a little less than one.
+        time.max(Duration::from_nanos(1_000_000_000 / rate.max(1) + 1))
+    }
 }
 
 #[cfg(test)]

@@ -165,7 +165,6 @@ fn dequeues_of_uplinks_and_downlinks_follow_the_links_rates() {
     assert!(behind("down") > 100.0, "downlinks of a quarter of the seed's rate have queues");
 }
 
-/// Latency alone, or loss, makes no access link: nothing is told of a downlink that the file does not have.
 #[test]
 fn a_file_that_cannot_be_written_is_named() {
     let swarm = example("flash-crowd.toml", &["swarm.content=1 MB", "group.leecher.count=1"]);
@@ -175,6 +174,7 @@ fn a_file_that_cannot_be_written_is_named() {
     assert!(error.to_string().starts_with("pieces.csv: "), "{error}");
 }
 
+/// Latency alone, or loss, makes no access link: nothing is told of a downlink that the file does not have.
 #[test]
 fn only_links_with_rates_are_told_of() {
     let folder = folder("rates");

@@ -214,13 +214,12 @@ async fn ask(seeker: Seeker, peer: SocketAddr, mut is_over: watch::Receiver<bool
                 Err(why) => why,
             };
             seeker.calls.missed(peer, transport, miss);
-            match miss {
-                Miss::Ignorant => return Err(error),
-                Miss::HungUp | Miss::Clear => {}
-                Miss::Silent | Miss::Unreachable | Miss::Refused if encryption == Encryption::Off => {
-                    unreached.insert(transport);
-                }
-                Miss::Silent | Miss::Unreachable | Miss::Refused => {}
+            if miss == Miss::Ignorant {
+                return Err(error);
+            }
+            // Whoever hangs up on the clear may take what is enciphered; one that is not there does not.
+            if encryption == Encryption::Off && miss != Miss::HungUp {
+                unreached.insert(transport);
             }
             last = error;
         }

@@ -1,7 +1,8 @@
 //! Packets that a capture of all interfaces shows more than once.
 //!
 //! A machine that forwards packets, captured by `-i any`, shows each one as it comes and as it goes: before its queue and behind it.
-//! Of each direction one view is kept: that of the interface by which packets leave, which has the queue behind it, or else the first.
+//! Of each direction one view is kept: that of the interface by which packets leave, which has the queue behind it, or else the first. Where they
+//! leave by several, one below the other (a bridge and its port), it is the last.
 //! The headers of such captures tell ([`view`](super::view)); of others that have several interfaces, packets that were seen at two of them do.
 //!
 //! Where addresses are translated on the way, what comes and what goes has two names ([`twins`](super::twins)): one of them stands for both.
