@@ -197,6 +197,11 @@ impl Search {
         self.due.insert(place, now + pause);
     }
 
+    /// We have come to another place: what was said elsewhere is said anew.
+    pub fn move_on(&mut self) {
+        self.due.clear();
+    }
+
     /// Somebody was heard: where a peer of our torrent is that was not heard in this minute.
     pub fn receive(&mut self, now: Instant, from: SocketAddr, announce: &Announce<'_>) -> Option<SocketAddr> {
         if !announce.hashes.contains(&self.info_hash) || !is_one_host(from.ip()) {

@@ -102,7 +102,7 @@ struct Tier {
 
 impl Tier {
     async fn run(mut self, amounts: impl Fn() -> Amounts, mut wishes: UnboundedReceiver<Wish>) {
-        let (mut next, mut retry, mut told) = (None, RETRY, Told::default());
+        let (mut next, mut told) = (None, Told::default());
         // When somebody may ask for more; while nobody answers, only its own time counts.
         let mut more_at: Option<Instant> = None;
         loop {
@@ -118,14 +118,14 @@ impl Tier {
             let asked_at = Instant::now();
             match self.announce(event, want, amounts()).await {
                 Some(Pauses { interval, least }) => {
-                    (told, retry) = (Told { of_us: true, owes_completed: false }, RETRY);
+                    told = Told { of_us: true, ..Told::default() };
                     next = Some(Instant::now() + interval);
                     more_at = Some(asked_at + least);
                 }
                 None => {
-                    next = self.next(Instant::now() + retry);
+                    next = self.next(Instant::now() + told.retry);
                     more_at = None;
-                    retry = (retry * 2).min(MAX_RETRY);
+                    told.retry = (told.retry * 2).min(MAX_RETRY);
                 }
             }
         }
@@ -238,18 +238,30 @@ pub(crate) async fn until(at: Option<Instant>) {
 }
 
 /// What a tier has been told, by an announce that was answered.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Told {
     of_us: bool,
     /// That everything is here now has been said, and nobody has answered: it is said until somebody does, or who counts downloads
     /// misses one.
     owes_completed: bool,
+    /// Where nobody answers it is told again after so long.
+    retry: Duration,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self { of_us: false, owes_completed: false, retry: RETRY }
+    }
 }
 
 impl Told {
     /// What is said where there is a wish for that.
     const fn wish(&mut self, event: AnnounceEvent) -> Event {
         self.owes_completed |= matches!(event, AnnounceEvent::Completed);
+        if matches!(event, AnnounceEvent::Moved) {
+            // Whoever did not answer there may answer here.
+            self.retry = RETRY;
+        }
         match event {
             AnnounceEvent::Started if !self.owes_completed => Event::Started,
             _ => self.due(),

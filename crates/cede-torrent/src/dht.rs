@@ -135,6 +135,11 @@ impl OurNode {
         self.orders.send(Order::Search(search)).map_err(|_| io::Error::other("our node has ended"))
     }
 
+    /// We are reached elsewhere than the tables were told: they hear of it at once.
+    pub fn announce_again(&self) {
+        self.orders.send(Order::Again).unwrap_or_default();
+    }
+
     /// A peer says that it has a node at this address. Ours asks whether it is there, soon, if it is not known.
     pub fn meet(&self, node: SocketAddr) {
         // Where our node has ended nobody wants to know.
@@ -187,7 +192,7 @@ fn entry(address: SocketAddr) -> SocketAddr {
     ip.map_or(address, |ip| SocketAddr::new(Family::of(ip).loopback(), address.port()))
 }
 
-/// A table has others than it had: what waits is looked for at once.
+/// A table has others than it had, or we are elsewhere: what waits is looked for at once.
 fn look_again(searches: &mut [Search], now: Time, family: Family) {
     let stages = searches.iter_mut().map(|search| &mut search.stages[family]);
     stages.filter(|stage| matches!(stage, Stage::Due(_))).for_each(|stage| *stage = Stage::Due(now));
@@ -197,6 +202,7 @@ enum Order {
     Search(Search),
     Enter(Vec<SocketAddr>),
     Meet(SocketAddr),
+    Again,
 }
 
 enum Stage {
@@ -329,10 +335,16 @@ impl Worker {
                 Ok(Order::Search(search)) => self.searches.push(search),
                 Ok(Order::Enter(entries)) => self.enter(&entries),
                 Ok(Order::Meet(node)) => self.meet(node),
+                Ok(Order::Again) => self.begin_again(),
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
             }
         }
+    }
+
+    fn begin_again(&mut self) {
+        let now = self.clock.now();
+        self.posts.iter().for_each(|post| look_again(&mut self.searches, now, post.node.family()));
     }
 
     fn enter(&mut self, entries: &[SocketAddr]) {

@@ -5,7 +5,7 @@
 //! * [`session`] runs a torrent: the engine, driven by TCP and uTP sockets at one port number, a disk and the clock.
 //! * [`limits`] are those that several torrents have together, [`open_files`] one that the system sets; the callers of one port are led to each.
 //! * [`calls`] tells why peers that were called are not connected.
-//! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker, [`local`] those in the local network; [`gateway`] has a router lead others to us.
+//! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker, [`local`] those in the local network; [`gateway`] has a router lead others to us; [`moves`] says when the machine has come into another network.
 //! * [`web`] fetches from servers that have the content.
 //! * [`server`] is a tracker.
 //! * [`create`] makes torrents.
@@ -35,6 +35,7 @@ mod listener;
 pub mod local;
 pub mod magnet;
 pub mod mend;
+pub mod moves;
 pub mod open_files;
 pub mod origin;
 mod patience;

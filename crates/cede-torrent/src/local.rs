@@ -30,7 +30,7 @@ pub struct Local(Rc<Inner>);
 struct Inner {
     voice: RefCell<Voice>,
     members: RefCell<Vec<Member>>,
-    /// There is a new one.
+    /// There is a new one, or a new network.
     joined: Notify,
     origin: Origin,
     clock: Clock,
@@ -71,6 +71,12 @@ impl Local {
     /// one is given: who does not know yet whether a torrent is private listens and tells nothing.
     pub fn search(&self, info_hash: [u8; 20], port: Option<u16>, found: UnboundedSender<Vec<SocketAddr>>) {
         self.0.members.borrow_mut().push(Member { search: Search::new(info_hash, port), found });
+        self.0.joined.notify_one();
+    }
+
+    /// We are in another network: it hears of us at once.
+    pub fn announce_again(&self) {
+        self.0.members.borrow_mut().iter_mut().for_each(|member| member.search.move_on());
         self.0.joined.notify_one();
     }
 }

@@ -51,6 +51,14 @@ impl Origin {
         Some(socket.local_addr().ok()?.ip().to_canonical())
     }
 
+    /// The address that we have on the way to the Internet. Nothing is sent: where it would go to is of the ranges for documentation.
+    pub(crate) fn outward(self, family: Family) -> Option<IpAddr> {
+        self.source_towards(match family {
+            Family::V4 => SocketAddr::from(([198, 51, 100, 1], 9)),
+            Family::V6 => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9)),
+        })
+    }
+
     pub(crate) async fn connect(self, remote: SocketAddr) -> io::Result<TcpStream> {
         let local = self.towards(remote)?;
         let socket = if remote.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;

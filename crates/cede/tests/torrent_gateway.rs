@@ -194,6 +194,29 @@ fn a_router_lets_others_in_to_an_ipv6_address() {
     vain.prints_such(|line| line["data"]["unheard"]["silent"] == 1);
 }
 
+/// What it leads to is where the machine was; whoever hears of us hears of where it is.
+#[test]
+fn a_router_is_asked_again_from_another_address() {
+    let Some(mut place) = Place::new("gateway-moves") else { return };
+    place.speak_ipv6();
+    place.speak("yes", "no");
+    let mut tracker = place.start(FRONT, "torrent tracker --json");
+    let mut seed = place.seed(BEHIND[0], "");
+    seed.prints_such(|line| line["data"]["address"] == "2001:db8:7::2");
+    tracker.prints_such(|line| line["peer"] == "11.0.0.1:6881");
+    place.nets.run(BEHIND[0], "addr del 192.168.7.2/24 dev wire");
+    place.nets.run(BEHIND[0], "addr add 192.168.7.9/24 dev wire");
+    place.nets.run(BEHIND[0], "route add default via 192.168.7.1");
+    // The usual one still leads to the old address.
+    let is_another = |data: &serde_json::Value| data["address"] == "11.0.0.1" && data["tcp"] != 6881;
+    let told = seed.prints_such(|line| is_another(&line["data"]))["data"].clone();
+    let peer = format!("11.0.0.1:{}", told["tcp"]);
+    tracker.prints_such(|line| line["peer"] == peer[..]);
+    place.nets.run(BEHIND[0], "addr del 2001:db8:7::2/64 dev wire");
+    place.nets.run(BEHIND[0], "addr add 2001:db8:7::4/64 dev wire nodad");
+    seed.prints_such(|line| line["data"]["address"] == "2001:db8:7::4");
+}
+
 #[test]
 fn a_router_is_left_alone_where_that_is_wanted() {
     let Some(mut place) = Place::new("gateway-off") else { return };

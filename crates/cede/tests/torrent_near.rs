@@ -98,6 +98,23 @@ fn a_download_over_utp_goes_on_from_another_address() {
     goes_on_from_another_address("utp");
 }
 
+/// Whoever asks a tracker is led to where a seed is, and not to where it was.
+#[test]
+fn trackers_hear_of_another_address() {
+    const TRACKER: &str = "-t http://192.0.2.1:6969/announce --no-lsd";
+    let Some(place) = Place::new("moves") else { return };
+    let mut tracker =
+        Running::begin(&mut place.nets.within(0, &place.folder.command(["torrent", "tracker", "--json"])));
+    tracker.says("6969");
+    let _seed = place.seed(1, TRACKER);
+    tracker.prints_such(|line| line["peer"] == "192.0.2.2:6881");
+    place.nets.run(1, "addr del 192.0.2.2/24 dev wire");
+    place.nets.run(1, "addr add 192.0.2.3/24 dev wire");
+    tracker.prints_such(|line| line["peer"] == "192.0.2.3:6881");
+    place.start(0, &format!("get film.torrent -o out {TRACKER}")).end().exits(0);
+    place.has_all();
+}
+
 #[test]
 fn two_of_ours_find_each_other_in_the_local_network() {
     let Some(place) = Place::new("near") else { return };

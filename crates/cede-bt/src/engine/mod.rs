@@ -135,6 +135,8 @@ pub enum AnnounceEvent {
     Completed,
     /// More peers are wanted.
     More,
+    /// We are reached elsewhere than was told. The engine does not know of that: it is its host's to say.
+    Moved,
 }
 
 /// What an engine wants done.

@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 /// What is given back is waited for so long.
@@ -51,10 +51,16 @@ pub struct Mapping {
 /// Keeps ports open until [`Keeper::end`].
 pub struct Keeper {
     over: watch::Sender<bool>,
+    again: Rc<Notify>,
     task: JoinHandle<()>,
 }
 
 impl Keeper {
+    /// We are in another network: its router is asked. What another one has granted ends with its term.
+    pub fn ask_again(&self) {
+        self.again.notify_one();
+    }
+
     /// Gives back what was granted, as far as that does not take long.
     pub async fn end(self) {
         let _ = self.over.send(true);
@@ -76,9 +82,9 @@ pub fn keep(
         return None;
     }
     let (over, is_over) = watch::channel(false);
-    let (port, listener) = (listener.port(), listener.clone());
+    let (again, port, listener) = (Rc::<Notify>::default(), listener.port(), listener.clone());
     let asker = Asker { host, port, protocols, listener, notes, told: None, is_over, clock: Clock::begin() };
-    Some(Keeper { over, task: tokio::task::spawn_local(asker.run()) })
+    Some(Keeper { over, again: again.clone(), task: tokio::task::spawn_local(asker.run(again)) })
 }
 
 struct Asker {
@@ -93,27 +99,42 @@ struct Asker {
 }
 
 impl Asker {
-    async fn run(mut self) {
+    async fn run(mut self, again: Rc<Notify>) {
+        let mut is_over = self.is_over.clone();
         loop {
-            if let Some(gateway) = route::default_gateway(self.host) {
-                // One that cannot be asked is like one that does not answer.
-                let _ = self.ask_gateway(gateway).await;
-            }
-            if let IpAddr::V4(host) = self.host {
-                if !*self.is_over.borrow() {
-                    self.ask_device(Device { host, port: self.port }).await;
-                }
-                // What was granted is lost, or nothing was.
-                self.listener.set_outer_port(None);
-            }
-            let mut is_over = self.is_over.clone();
             tokio::select! {
-                _ = is_over.wait_for(|is_over| *is_over) => return,
-                () = tokio::time::sleep(AGAIN) => {}
+                () = self.ask() => tokio::select! {
+                    _ = is_over.wait_for(|is_over| *is_over) => return,
+                    () = tokio::time::sleep(AGAIN) => {}
+                    () = again.notified() => {}
+                },
+                () = again.notified() => self.lose(),
             }
             // Addresses change, IPv6's each day.
             let family = Family::of(self.host);
             self.host = route::outward(self.listener.origin(), family).unwrap_or(self.host);
+        }
+    }
+
+    /// Until what is granted has been given back or lost, or nothing is.
+    async fn ask(&mut self) {
+        if let Some(gateway) = route::default_gateway(self.host) {
+            // One that cannot be asked is like one that does not answer.
+            let _ = self.ask_gateway(gateway).await;
+        }
+        if let IpAddr::V4(host) = self.host
+            && !*self.is_over.borrow()
+        {
+            self.ask_device(Device { host, port: self.port }).await;
+        }
+        self.lose();
+    }
+
+    /// Nobody leads others to us. Whoever hears of that may have told our own port meanwhile: what is granted next is news, whatever it is.
+    fn lose(&mut self) {
+        self.told = None;
+        if self.host.is_ipv4() {
+            self.listener.set_outer_port(None);
         }
     }
 

@@ -6,13 +6,9 @@ use cede_bt::gateway::{PORT, is_behind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// The address that we have on the way to the Internet, where a gateway is to be asked to lead others to it: of IPv4 a private one, of IPv6 one
-/// that others can call. Nothing is sent: where it would go to is of the ranges for documentation.
+/// that others can call.
 pub(super) fn outward(origin: Origin, family: Family) -> Option<IpAddr> {
-    let far = match family {
-        Family::V4 => SocketAddr::from(([198, 51, 100, 1], 9)),
-        Family::V6 => SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9)),
-    };
-    let host = origin.source_towards(far)?;
+    let host = origin.outward(family)?;
     let is_to_be_led_to = match host {
         IpAddr::V4(host) => is_behind(host),
         IpAddr::V6(host) => is_global(host),

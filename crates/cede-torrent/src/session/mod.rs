@@ -125,11 +125,11 @@ impl Session {
         self.inner.pump(&mut state);
     }
 
-    /// What trackers were told has changed: they are asked anew, as soon as they let themselves be.
+    /// We are reached elsewhere than trackers were told: they hear of it at once.
     pub fn announce_again(&self) {
         let state = self.inner.state.borrow();
         let want = self.inner.choices.profile.want_peers;
-        let _ = state.wishes.send(Wish { event: AnnounceEvent::More, want });
+        let _ = state.wishes.send(Wish { event: AnnounceEvent::Moved, want });
     }
 
     /// Peers that have a node of the distributed hash table hear that ours of their family is at this UDP port, and whoever is given hears

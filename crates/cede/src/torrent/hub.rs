@@ -14,6 +14,7 @@ use cede_torrent::announce::Identity;
 use cede_torrent::dht::OurNode;
 use cede_torrent::limits::Limits;
 use cede_torrent::local::Local;
+use cede_torrent::moves;
 use cede_torrent::open_files::allow_many_files;
 use cede_torrent::session::{Choices, Listener, Session};
 use cede_torrent::storage::{Claims, Clash};
@@ -90,6 +91,8 @@ impl Hub {
             open_files,
         });
         tokio::task::spawn_local(hub.clone().tell_of_shortage());
+        let mover = hub.clone();
+        tokio::task::spawn_local(moves::watch(mover.listener.origin(), async move || mover.move_on().await));
         let keeper = hub.clone();
         tokio::task::spawn_local(async move {
             loop {
@@ -168,7 +171,15 @@ impl Hub {
         }
     }
 
-    /// Trackers are to hear of another port.
+    /// The machine has come into another network: whoever has been told of us hears it anew.
+    async fn move_on(&self) {
+        self.mapped.ask_again().await;
+        self.announce_again();
+        self.node.get().into_iter().flatten().for_each(OurNode::announce_again);
+        self.local.get().into_iter().flatten().for_each(Local::announce_again);
+    }
+
+    /// Trackers are to hear of another address or port.
     fn announce_again(&self) {
         let sessions = self.sessions.borrow();
         sessions.iter().filter(|session| !session.has_left()).for_each(Session::announce_again);

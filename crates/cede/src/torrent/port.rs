@@ -63,6 +63,12 @@ impl Mapped {
         let _ = self.first.clone().changed().await;
     }
 
+    /// We are in another network: its router is asked, and has time to lead others to us before trackers hear of it.
+    pub async fn ask_again(&self) {
+        self.keepers.borrow().iter().for_each(Keeper::ask_again);
+        tokio::time::sleep(FIRST).await;
+    }
+
     /// Gives back what the router has granted.
     pub async fn end(&self) {
         let keepers = self.keepers.take();
