@@ -4,7 +4,7 @@
 //! folder's does: that is seen once one of them is there, so the one that was taken first is made.
 
 use super::files::{Access, Folder, is_same_place};
-use super::names::{folded, kept_path};
+use super::names::{Taken, folded, kept_path};
 use cede_bt::metainfo::File;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Claims {
         is_wanted: impl Fn(usize) -> bool,
     ) -> Result<(), Clash> {
         let wanted = files.iter().enumerate().filter(|(at, file)| !file.is_padding && is_wanted(*at));
-        let paths: Vec<Names> = wanted.map(|(_, file)| kept_path(&file.path)).collect();
+        let paths: Vec<Names> = wanted.map(|(_, file)| kept_path(&file.path, Taken::All)).collect();
         let above = |path: &Names| (1..path.len()).map(|len| path[..len].to_vec()).collect::<Vec<_>>();
         let folders: BTreeSet<Names> = paths.iter().flat_map(above).collect();
         let is_one = |taken: &Names, is_folder, path: &Names| are_one(folder, (taken, is_folder), path);
@@ -79,8 +79,12 @@ fn are_one(folder: &Path, (taken, is_folder): (&Names, bool), path: &Names) -> b
         if is_folder { below.make_folder(taken) } else { below.file(taken, Access::Write).map(drop) }
     };
     let (taken_at, path_at) = (at(taken), at(path));
-    if taken_at.symlink_metadata().is_err() && make().is_err() {
+    let is_there = |place: &Path| place.symlink_metadata().is_ok();
+    let was_there = is_there(&path_at);
+    let is_made = !is_there(&taken_at);
+    if is_made && make().is_err() {
         return false;
     }
-    is_same_place(&taken_at, &path_at)
+    // What has come with it is the same, although some file systems in user space give both numbers of their own.
+    is_made && !was_there && is_there(&path_at) || is_same_place(&taken_at, &path_at)
 }

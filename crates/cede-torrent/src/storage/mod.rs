@@ -28,11 +28,12 @@ pub use notes::{Notes, Stamp};
 
 use cede_bt::metainfo::Info;
 use files::Folder;
+use names::Taken;
 use opened::Opened;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// The index of the hidden file among the open ones.
 const PARTS: usize = usize::MAX;
@@ -56,18 +57,29 @@ pub(crate) enum Home {
     Parts,
 }
 
+/// Why a file has another name than its torrent says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Renamed {
+    /// No file system takes one so long.
+    Long,
+    /// This one does not take all characters of it.
+    Odd,
+}
+
 /// A torrent's content.
 pub struct Storage {
     folder: Folder,
     layout: Layout,
     hash: [u8; 20],
     wanted: Vec<bool>,
+    /// What is taken there in names, as far as that is known.
+    taken: OnceLock<Taken>,
     opened: Mutex<Opened>,
 }
 
 impl Storage {
     /// The content of a torrent below a folder, which must exist. Nothing is made yet. `wanted` tells for each file
-    /// whether it gets a place; beyond its end all do.
+    /// whether it gets a place; beyond its end all do. What is there already tells under which names it is kept.
     ///
     /// # Errors
     /// The folder cannot be opened.
@@ -79,7 +91,7 @@ impl Storage {
             return Err(StorageError { path, action: "make", error });
         }
         let wanted = (0..layout.files().len()).map(|file| wanted.get(file).copied().unwrap_or(true));
-        Ok(Self {
+        let storage = Self {
             folder: Folder::open(folder).map_err(|error| StorageError {
                 path: folder.to_path_buf(),
                 action: "open",
@@ -88,8 +100,11 @@ impl Storage {
             wanted: wanted.collect(),
             layout,
             hash: info.info_hash(),
+            taken: OnceLock::new(),
             opened: Mutex::default(),
-        })
+        };
+        storage.see_names();
+        Ok(storage)
     }
 
     /// Where in the content which file lies.
@@ -134,9 +149,14 @@ impl Storage {
     /// Where a file is, or would be.
     #[must_use]
     pub fn path_of(&self, file: usize) -> PathBuf {
+        let kept = self.kept_path(file).into_iter();
+        kept.fold(self.folder.path().to_path_buf(), |path, part| path.join(part))
+    }
+
+    /// The same below the folder.
+    fn kept_path(&self, file: usize) -> Vec<String> {
         let parts = self.layout.files().get(file).map(|file| &file.path[..]).unwrap_or_default();
-        let kept = parts.iter().map(|part| names::kept(part));
-        kept.fold(self.folder.path().to_path_buf(), |path, part| path.join(&*part))
+        names::kept_path(parts, self.taken.get().copied().unwrap_or_default())
     }
 
     /// Whether all wanted files are there, as long as they are to be.
@@ -148,11 +168,14 @@ impl Storage {
         })
     }
 
-    /// Whether a file is kept under a shorter name than the torrent has for it.
+    /// Why a file is kept under another name than the torrent has for it, if it is.
     #[must_use]
-    pub fn is_shortened(&self, file: usize) -> bool {
+    pub fn renamed(&self, file: usize) -> Option<Renamed> {
         let parts = self.layout.files().get(file).map(|file| &file.path[..]).unwrap_or_default();
-        parts.iter().any(|part| names::kept(part) != *part)
+        if self.taken.get() == Some(&Taken::Plain) && names::odd(parts).next().is_some() {
+            return Some(Renamed::Odd);
+        }
+        parts.iter().any(|part| names::kept(part, Taken::All) != *part).then_some(Renamed::Long)
     }
 
     /// The name of the hidden file with the ends of pieces.

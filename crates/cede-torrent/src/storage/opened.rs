@@ -2,7 +2,7 @@
 
 use super::error::StorageError;
 use super::files::{Access, Near};
-use super::{PARTS, Stamp, Storage, names};
+use super::{PARTS, Stamp, Storage};
 use crate::open_files::is_too_many;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, Metadata};
@@ -133,7 +133,7 @@ impl Storage {
             (true, false) => Access::Write,
             (true, true) => Access::WriteProgram,
         };
-        let (file, found) = self.folder.file_near(near, &names::kept_path(&entry.path), access)?;
+        let (file, found) = self.folder.file_near(near, &self.kept_path(index), access)?;
         let length = found.len();
         if length > entry.length {
             let text = format!("it has {length} octets, and the torrent says {}; move it away", entry.length);

@@ -1,7 +1,9 @@
 //! What is looked at, and made, before anything of a torrent is fetched.
 
 use super::files::{Access, Near};
+use super::names::Taken;
 use super::{Allocation, Storage, StorageError, files, names};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -18,6 +20,7 @@ impl Storage {
     /// What is at a file's place cannot be it: it is longer, behind a link, or another file's.
     pub fn claim(&self) -> Result<(), StorageError> {
         self.lock().is_written = true;
+        self.try_names();
         let mut made = Vec::new();
         let told = self.tell_apart(&mut made);
         self.unmake(made);
@@ -41,22 +44,63 @@ impl Storage {
         (0..files.len()).filter(|index| self.is_wanted(*index) && !files[*index].is_padding)
     }
 
+    /// The wanted files of whose names some file systems do not take all.
+    fn odd_files(&self) -> impl Iterator<Item = usize> + '_ {
+        self.own_files().filter(|index| names::odd(&self.layout.files()[*index].path).next().is_some())
+    }
+
+    /// What is there of odd files tells what the file system takes in their names.
+    pub(super) fn see_names(&self) {
+        let is_there = |index: usize, taken| {
+            let path = names::kept_path(&self.layout.files()[index].path, taken);
+            self.folder.file(&path, Access::Read).is_ok()
+        };
+        let seen = self
+            .odd_files()
+            .find_map(|index| [Taken::All, Taken::Plain].into_iter().find(|taken| is_there(index, *taken)));
+        if let Some(taken) = seen {
+            self.taken.get_or_init(|| taken);
+        }
+    }
+
+    /// Where nothing of odd files is there: whether a file can have all of their odd characters in its name. Those that cannot be made
+    /// otherwise either are told of by who uses them.
+    fn try_names(&self) {
+        let odd: BTreeSet<char> =
+            self.odd_files().flat_map(|index| names::odd(&self.layout.files()[index].path)).collect();
+        if odd.is_empty() || self.taken.get().is_some() {
+            return;
+        }
+        let name = format!("{}-{}", self.parts_name(), odd.into_iter().collect::<String>());
+        let is_taken = |taken| {
+            let path = [names::kept(&name, taken).into_owned()];
+            let is_made = self.folder.file(&path, Access::Write).is_ok();
+            is_made && self.folder.remove(&path).is_ok()
+        };
+        let taken = if !is_taken(Taken::All) && is_taken(Taken::Plain) { Taken::Plain } else { Taken::All };
+        self.taken.get_or_init(|| taken);
+    }
+
     /// Refuses files that are one to the file system, and would be written over each other. Where names are alike, that is seen once one
     /// of them is there.
     fn tell_apart(&self, made: &mut Vec<usize>) -> Result<(), StorageError> {
-        for (index, other) in names::alike(self.layout.files(), |index| self.is_wanted(index)) {
-            let find = |file: usize| {
-                self.folder.file(&names::kept_path(&self.layout.files()[file].path), Access::Read)
-            };
-            if find(index).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        let taken = self.taken.get().copied().unwrap_or_default();
+        for (index, other) in names::alike(self.layout.files(), taken, |index| self.is_wanted(index)) {
+            let find = |file: usize| self.folder.file(&self.kept_path(file), Access::Read);
+            let is_missing =
+                |file: usize| find(file).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            let was_missing = is_missing(other);
+            let is_made = is_missing(index);
+            if is_made {
                 made.push(index);
                 self.open_file(index, true, &mut Near::default())
                     .map_err(|error| self.failed(index, "make", error))?;
             }
-            // What is wrong with either is told by who uses it.
-            if let (Ok((one, _)), Ok((two, _))) = (find(index), find(other))
-                && files::is_same(&one, &two)
-            {
+            // Where one has come with the other it is the same, whatever number each has: in user space some file systems give them two. What
+            // is wrong with either is told by who uses it.
+            let is_one = is_made && was_missing && !is_missing(other)
+                || matches!((find(index), find(other)), (Ok((one, _)), Ok((two, _))) if files::is_same(&one, &two));
+            if is_one {
                 let text = format!(
                     "in this folder it is the same file as {}; take another folder, or one of both by --files",
                     self.path_of(index).display()
@@ -115,7 +159,7 @@ impl Storage {
     fn unmake(&self, made: Vec<usize>) {
         for index in made {
             self.lock().forget(index);
-            let _ = self.folder.remove(&names::kept_path(&self.layout.files()[index].path));
+            let _ = self.folder.remove(&self.kept_path(index));
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::screen;
 use cede_bt::metainfo::{Info, Version};
 use cede_torrent::announce::{Amounts, Identity};
 use cede_torrent::session::{Driver, Session, SessionError, View, Wish};
-use cede_torrent::storage::{Notes, Storage};
+use cede_torrent::storage::{Notes, Renamed, Storage};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -349,13 +349,7 @@ fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), h
         };
         say(&format!("super-seeding: {how}"));
     }
-    let is_real = |file: &usize| !storage.layout().files()[*file].is_padding;
-    let files = 0..storage.layout().files().len();
-    let count = files.filter(|file| is_real(file) && storage.is_shortened(*file)).count();
-    if count > 0 {
-        let files = numbers::count(count, "file");
-        say(&format!("names of {files} are too long for file systems, and kept shorter"));
-    }
+    mention_renamed(say, storage);
     if let Some((path, count)) = begun_by_others(storage).filter(|_| place.written.is_some()) {
         let path = screen::named(&path);
         let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
@@ -363,6 +357,24 @@ fn mention_files(hub: &Hub, storage: &Storage, (info, place): (&Info, &Place), h
             "{path}{others} may be what another client has begun: it is left alone; stop, leave the ending out of its name, and begin anew \
              to go on with what is right of it"
         ));
+    }
+}
+
+/// Files that have other names than the torrent says.
+fn mention_renamed(say: impl Fn(&str), storage: &Storage) {
+    let is_real = |file: &usize| !storage.layout().files()[*file].is_padding;
+    let files = || (0..storage.layout().files().len()).filter(is_real);
+    for (why, text) in [
+        (Renamed::Long, "are too long for file systems, and kept shorter"),
+        (
+            Renamed::Odd,
+            "have characters that the file system does not take, and are kept with _ in their place",
+        ),
+    ] {
+        let count = files().filter(|file| storage.renamed(*file) == Some(why)).count();
+        if count > 0 {
+            say(&format!("names of {} {text}", numbers::count(count, "file")));
+        }
     }
 }
 
