@@ -39,11 +39,26 @@ fn frames_of_every_kind_yield_the_same_flow() {
     ))));
     let labels = [0x88, 0x47, 0, 1, 0x20, 64, 0, 2, 0x21, 64];
     assert!(is_seen(&wrapped(LinkType::ETHERNET, |ip| tagged(&labels, ip))), "MPLS");
+    let snap = [0, 200, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+    assert!(is_seen(&wrapped(LinkType::ETHERNET, |ip| tagged(&snap, ip))), "IEEE 802.3");
     assert!(is_seen(&wrapped(LinkType::PPP, |ip| [&[0xff, 3, 0, 0x21][..], &ip].concat())));
     assert!(is_seen(&wrapped(LinkType::RAW, |ip| ip)));
     assert!(is_seen(&wrapped(LinkType::LINUX_SLL, |ip| [&[0; 14][..], &[8, 0], &ip].concat())));
     assert!(is_seen(&wrapped(LinkType::LINUX_SLL2, |ip| [&[8, 0][..], &[0; 18], &ip].concat())));
     assert!(is_seen(&wrapped(LinkType::NULL, |ip| [&[2, 0, 0, 0][..], &ip].concat())));
+}
+
+#[test]
+fn packets_with_a_header_of_authentication_are_read() {
+    let header = [17, 4, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7];
+    let signed = |ip: Vec<u8>| {
+        let end = |at: usize| [ip[at], ip[at + 1], ip[at + 2], ip[at + 3]];
+        ipv4(51, end(12), end(16), &[&header[..], &ip[20..]].concat())
+    };
+    assert!(is_seen(&wrapped(LinkType::RAW, signed)));
+    assert!(is_seen(&wrapped(LinkType::ETHERNET, |ip| ethernet(0x0800, &signed(ip)))));
+    let cut = wrapped(LinkType::RAW, |ip| signed(ip)[..43].to_vec());
+    assert_eq!(cut.counters().cut, 120);
 }
 
 /// A tunnel's packet.

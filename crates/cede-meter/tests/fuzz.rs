@@ -41,12 +41,21 @@ fn within(fields: &[u8], packet: Vec<u8>) -> (LinkType, Vec<u8>) {
         outer.extend([200, 0, high, low, 0, len, 0, 0]);
         (LinkType::RAW, [&outer, header, &packet].concat())
     };
-    match at(1) % 8 {
+    match at(1) % 10 {
         0 => (LinkType::ETHERNET, [&[0; 12][..], &[0x88, 0x47, 0, 0, at(2), at(3)], &packet].concat()),
         1 => (LinkType::PPP, [&[at(2), at(3), 0x00, 0x21][..], &packet].concat()),
         2 => datagram(6081, &[at(2) & 0x0f, at(3), 8, 0, 0, 0, 1, 0]),
         3 => datagram(2152, &[0x30 | at(2) & 0x0f, 255, 0, 0, 0, 0, 0, at(3)]),
         4 => datagram(4789, &[8, 0, 0, 0, at(2), at(3), 0, 0]),
+        5 => {
+            let snap = [0, at(2), 0xaa, 0xaa, 3, 0, 0, at(3) & 1, 8, 0];
+            (LinkType::ETHERNET, [&[0; 12][..], &snap, &packet].concat())
+        }
+        6 => {
+            let (header, protocol) = ([packet[9], at(2) & 0x07, 0, 0, 0, 0, 0, 9, 0, 0, 0, at(3)], 51);
+            let front = [&packet[..9], &[protocol], &packet[10..20]].concat();
+            (LinkType::RAW, [&front[..], &header, &packet[20..]].concat())
+        }
         _ => (LinkType::RAW, packet),
     }
 }

@@ -1,7 +1,7 @@
 //! Link-layer headers in front of IP packets.
 //!
-//! Source: the registry of link types (draft-ietf-opsawg-pcaplinktype), IEEE 802.1Q for VLAN tags, RFC 2516 for PPPoE, RFC 1661 and 1662 for
-//! PPP, RFC 3032 for MPLS.
+//! Source: the registry of link types (draft-ietf-opsawg-pcaplinktype), IEEE 802.1Q for VLAN tags, RFC 1042 for IP behind logical link
+//! control, RFC 2516 for PPPoE, RFC 1661 and 1662 for PPP, RFC 3032 for MPLS.
 //!
 //! **What it leaves out.** Link types other than those named here, and everything on a link that is not IP: pseudowires over MPLS
 //! (RFC 4448) among it.
@@ -106,6 +106,8 @@ fn behind_ether_type(frame: &[u8], type_at: usize, header_bytes: usize) -> Resul
     const IPV6: u16 = 0x86dd;
     const PPPOE_SESSION: u16 = 0x8864;
     const MPLS: [u16; 2] = [0x8847, 0x8848];
+    // IEEE 802.3: so much is no type, but how long the frame is; in cooked captures it is the number of frames like these.
+    const LENGTH_MAX: u16 = 1_500;
     // Customer and service tags of IEEE 802.1Q, and the service tag's numbers before it was standardised.
     const VLAN: [u16; 4] = [0x8100, 0x88a8, 0x9100, 0x9200];
     let mut ether_type = u16_at(frame, type_at).ok_or(StripError::Truncated)?;
@@ -114,12 +116,26 @@ fn behind_ether_type(frame: &[u8], type_at: usize, header_bytes: usize) -> Resul
         ether_type = u16_at(rest, 2).ok_or(StripError::Truncated)?;
         rest = &rest[4..];
     }
+    if ether_type <= LENGTH_MAX {
+        (ether_type, rest) = behind_snap(ether_type, rest)?;
+    }
     match ether_type {
         IPV4 | IPV6 => Ok(rest),
         PPPOE_SESSION => behind_pppoe(rest),
         labelled if MPLS.contains(&labelled) => behind_labels(rest),
         other => Err(StripError::NotIp(u32::from(other))),
     }
+}
+
+/// RFC 1042: logical link control (IEEE 802.2) whose octets say that an EtherType follows, in the name of an organisation that is none.
+fn behind_snap(length: u16, rest: &[u8]) -> Result<(u16, &[u8]), StripError> {
+    const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
+    if let Some(rest) = rest.strip_prefix(&SNAP) {
+        let ether_type = u16_at(rest, 0).ok_or(StripError::Truncated)?;
+        return Ok((ether_type, &rest[2..]));
+    }
+    let is_cut = SNAP.starts_with(rest);
+    Err(if is_cut { StripError::Truncated } else { StripError::NotIp(u32::from(length)) })
 }
 
 /// RFC 3032, section 2.1: labels of four octets, the last of which says so. What follows has no number, and is told by its version.
@@ -185,6 +201,12 @@ mod tests {
             (LinkType::ETHERNET, &[macs, &[0x81, 0x00, 0, 7, 0x88, 0x64, 0x11, 0, 0, 9, 0, 6, 0x00, 0x57]]),
             (LinkType::ETHERNET, &[macs, &[0x88, 0x47], &[0, 0, 0x10, 64, 0, 0, 0x20, 64, 0, 0, 0x31, 64]]),
             (LinkType::ETHERNET, &[macs, &[0x81, 0x00, 0, 7, 0x88, 0x48, 0, 0, 0x31, 64]]),
+            (LinkType::ETHERNET, &[macs, &[0x00, 0x0c], &[0xaa, 0xaa, 0x03, 0, 0, 0, 0x08, 0x00]]),
+            (
+                LinkType::ETHERNET,
+                &[macs, &[0x81, 0x00, 0, 7, 0x05, 0xdc], &[0xaa, 0xaa, 0x03, 0, 0, 0, 0x86, 0xdd]],
+            ),
+            (LinkType::LINUX_SLL, &[&[0; 14], &[0, 4], &[0xaa, 0xaa, 0x03, 0, 0, 0, 0x08, 0x00]]),
             (LinkType::PPP, &[&[0xff, 0x03, 0x00, 0x21]]),
             (LinkType::PPP, &[&[0x00, 0x57]]),
             (LinkType::PPP_HDLC, &[&[0xff, 0x03, 0x21]]),
@@ -216,6 +238,11 @@ mod tests {
     fn what_is_not_ip_is_named() {
         let arp = frame(&[&[0; 12], &[0x08, 0x06]]);
         assert_eq!(ip_packet(LinkType::ETHERNET, &arp), Err(StripError::NotIp(0x0806)));
+        // A bridge's spanning tree; another organisation's number.
+        let bridge = frame(&[&[0; 12], &[0, 38], &[0x42, 0x42, 0x03, 0, 0]]);
+        assert_eq!(ip_packet(LinkType::ETHERNET, &bridge), Err(StripError::NotIp(38)));
+        let other = frame(&[&[0; 12], &[0, 38], &[0xaa, 0xaa, 0x03, 0, 0, 12, 8, 0]]);
+        assert_eq!(ip_packet(LinkType::ETHERNET, &other), Err(StripError::NotIp(38)));
         assert_eq!(ip_packet(LinkType::RAW, &[0x55]), Err(StripError::NotIp(0x55)));
         assert_eq!(ip_packet(LinkType::NULL, &[7, 0, 0, 0]), Err(StripError::NotIp(7)));
         let pseudowire = frame(&[&[0; 12], &[0x88, 0x47, 0, 0, 0x31, 64], &[0, 0, 0, 1], &[2; 12], &[8, 0]]);

@@ -18,6 +18,8 @@ use cede_wire::utp::HEADER_BYTES as HEADER_BYTES_UTP;
 const PROTOCOL_GRE: u8 = 47;
 /// A packet of IPv4, or of IPv6.
 const PROTOCOL_IP: [u8; 2] = [4, 41];
+/// What it carries stands behind a header of its own (`cede_wire::ip`).
+const PROTOCOL_AUTHENTICATION: u8 = 51;
 const PORT_VXLAN: u16 = 4789;
 /// What Linux took before there was another one, and does unless told otherwise.
 const PORT_VXLAN_LINUX: u16 = 8472;
@@ -132,6 +134,7 @@ struct Carried<'a> {
 pub fn read(link_type: LinkType, frame: &[u8], original_len: u32) -> Result<Seen<'_>, Mute> {
     if link_type == LinkType::ETHERNET
         && let Some(ip) = plain(frame)
+        && ip.protocol != PROTOCOL_AUTHENTICATION
     {
         return transport(&Carried::of(&ip), true);
     }

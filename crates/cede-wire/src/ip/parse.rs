@@ -22,8 +22,8 @@ pub struct Packet<'a> {
     pub source: IpAddr,
     /// The receiver.
     pub destination: IpAddr,
-    /// What the payload is, see [`PROTOCOL_TCP`] and [`PROTOCOL_UDP`]; in IPv6 the number behind the last extension
-    /// header that was skipped.
+    /// What the payload is, see [`PROTOCOL_TCP`] and [`PROTOCOL_UDP`]: the number behind the last header that was skipped, an extension
+    /// of IPv6 or one of authentication.
     pub protocol: u8,
     /// Differentiated services (upper six bits) and ECN (lower two).
     pub traffic_class: u8,
@@ -139,18 +139,31 @@ fn parse_v4(octets: &[u8], original_len: usize) -> Result<Packet<'_>, ParseError
         total => usize::from(total).checked_sub(header_len).ok_or(ParseError::Length(total))?,
     };
     let flags_and_offset = u16::from_be_bytes([fixed[6], fixed[7]]);
+    let fragment = v4_fragment(flags_and_offset, u16::from_be_bytes([fixed[4], fixed[5]]));
+    let payload = at_most(rest, payload_len);
+    let upper = skip_authentication(Upper { protocol: fixed[9], len: payload_len, payload, fragment })?;
     Ok(Packet {
         source: IpAddr::V4(Ipv4Addr::new(fixed[12], fixed[13], fixed[14], fixed[15])),
         destination: IpAddr::V4(Ipv4Addr::new(fixed[16], fixed[17], fixed[18], fixed[19])),
-        protocol: fixed[9],
+        protocol: upper.protocol,
         traffic_class: fixed[1],
         hop_limit: fixed[8],
         dont_fragment: flags_and_offset & 0x4000 != 0,
-        fragment: v4_fragment(flags_and_offset, u16::from_be_bytes([fixed[4], fixed[5]])),
-        payload_len,
-        payload: at_most(rest, payload_len),
+        fragment: upper.fragment,
+        payload_len: upper.len,
+        payload: upper.payload,
         header,
     })
+}
+
+/// RFC 4302, of which IPv4 has no more than one; behind the header of a later fragment stands the middle of a payload.
+fn skip_authentication(upper: Upper<'_>) -> Result<Upper<'_>, ParseError> {
+    if upper.protocol == AUTHENTICATION && upper.fragment.is_none_or(|fragment| fragment.offset_bytes == 0) {
+        let len = upper.extension_len(AUTHENTICATION_UNITS)?;
+        upper.behind(len)
+    } else {
+        Ok(upper)
+    }
 }
 
 fn v4_fragment(flags_and_offset: u16, identification: u16) -> Option<Fragment> {
@@ -190,7 +203,12 @@ fn parse_v6(octets: &[u8], original_len: usize) -> Result<Packet<'_>, ParseError
     })
 }
 
-/// What stands behind IPv6's extension headers.
+const FRAGMENT: u8 = 44;
+/// RFC 4302: its number, and the octets in which it tells its length, and how many such units it does not count.
+const AUTHENTICATION: u8 = 51;
+const AUTHENTICATION_UNITS: (usize, usize) = (4, 2);
+
+/// What stands behind headers that were skipped.
 struct Upper<'a> {
     protocol: u8,
     len: usize,
@@ -198,33 +216,39 @@ struct Upper<'a> {
     fragment: Option<Fragment>,
 }
 
+impl<'a> Upper<'a> {
+    /// Of the header that comes next.
+    fn extension_len(&self, (unit, extra): (usize, usize)) -> Result<usize, ParseError> {
+        self.payload.get(1).map(|&n| (usize::from(n) + extra) * unit).ok_or(ParseError::Truncated)
+    }
+
+    /// What follows that, which has so many octets.
+    fn behind(self, len: usize) -> Result<Self, ParseError> {
+        let (header, payload) = self.payload.split_at_checked(len).ok_or(ParseError::Truncated)?;
+        let fragment = if self.protocol == FRAGMENT { v6_fragment(header) } else { self.fragment };
+        Ok(Self { protocol: header[0], len: self.len - len, payload, fragment })
+    }
+}
+
 /// RFC 8200, section 4: hop-by-hop options, routing, fragment, destination options; RFC 4302: authentication.
 fn skip_extensions(first: u8, rest: &[u8], declared: usize) -> Result<Upper<'_>, ParseError> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
-    const FRAGMENT: u8 = 44;
-    const AUTHENTICATION: u8 = 51;
     const DESTINATION: u8 = 60;
+    const UNITS: (usize, usize) = (8, 1);
     let mut upper = Upper { protocol: first, len: declared, payload: rest, fragment: None };
     loop {
         // Behind the header of a later fragment stands the middle of a payload.
         if upper.fragment.is_some_and(|fragment| fragment.offset_bytes != 0) {
             return Ok(upper);
         }
-        let len_in = |unit: usize, extra: usize| {
-            upper.payload.get(1).map(|&n| (usize::from(n) + extra) * unit).ok_or(ParseError::Truncated)
-        };
         let len = match upper.protocol {
-            HOP_BY_HOP | ROUTING | DESTINATION => len_in(8, 1)?,
-            AUTHENTICATION => len_in(4, 2)?,
+            HOP_BY_HOP | ROUTING | DESTINATION => upper.extension_len(UNITS)?,
+            AUTHENTICATION => upper.extension_len(AUTHENTICATION_UNITS)?,
             FRAGMENT => 8,
             _ => return Ok(upper),
         };
-        let (header, payload) = upper.payload.split_at_checked(len).ok_or(ParseError::Truncated)?;
-        if upper.protocol == FRAGMENT {
-            upper.fragment = v6_fragment(header);
-        }
-        (upper.protocol, upper.len, upper.payload) = (header[0], upper.len - len, payload);
+        upper = upper.behind(len)?;
     }
 }
 
