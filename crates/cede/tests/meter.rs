@@ -543,6 +543,12 @@ fn classic(link_type: u32, records: &[(u32, [u32; 2], &[u8])]) -> Vec<u8> {
     file
 }
 
+/// The fixed headers of a segment of TCP that has options, over IPv4.
+fn segment_without_options() -> Vec<u8> {
+    let ip = [0x45, 0, 0, 92, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    [&ip[..], &[0, 80, 0, 81], &[0, 0, 0, 1, 0, 0, 0, 1], &[0x80, 0x10, 1, 0, 0, 0, 0, 0]].concat()
+}
+
 #[test]
 fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
     let place = Place::new("adversarial");
@@ -556,7 +562,7 @@ fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
     let mut flipped = good.clone();
     // Longer than a record's octets, so that a header is hit.
     flipped[700_000..700_100].fill(0xff);
-    let cases: [(&str, Vec<u8>, i32, &str); 18] = [
+    let cases: [(&str, Vec<u8>, i32, &str); 19] = [
         ("empty", Vec::new(), 1, "empty: it is empty"),
         (
             "xz",
@@ -578,7 +584,14 @@ fn adversarial_captures_end_with_clear_words_and_meaningful_codes() {
         ("no-interface", ng(&[&block(6, 32, &[0; 20])]), 1, "interface 0 was not described"),
         ("short-block", ng(&[&block(6, 8, &[])]), 1, "a block cannot have a length of 8 octets"),
         ("option-overrun", ng(&[&block(1, 24, &[1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0xff, 0])]), 1, "option"),
-        ("link-type", classic(189, &[(1, [8, 8], &[0; 8])]), 0, "link type 189 is not read"),
+        ("link-type", classic(189, &[(1, [8, 8], &[0; 8])]), 1, "link type 189 is not read"),
+        // Of addresses, ports and flags nothing more was captured.
+        (
+            "short-snapshot",
+            classic(101, &[(1, [40, 92], &segment_without_options())]),
+            0,
+            "queue: 1 packet cut off within the headers",
+        ),
         (
             "no-octets",
             classic(101, &[(1, [0, 60], &[]), (1, [0, 0], &[])]),

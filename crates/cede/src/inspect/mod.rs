@@ -127,8 +127,9 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let mut inspector = Inspector::new(args.config()?);
     let captures = Captures::named(&args.files);
     let mut log = log::Log::new(args, &captures);
-    let lacking = meter::each_packet(&captures, |record| inspector.record(record, &mut log))?;
+    let mut lacking = meter::each_packet(&captures, |record| inspector.record(record, &mut log))?;
     let mut report = inspector.finish(&mut log);
+    lacking.note_unread(&captures.files, &report.counters);
     report.connections.retain(|connection| args.wants_connection(connection));
     let (asides, failures) = log.finish(&report);
     let shown = if args.log || args.pieces {

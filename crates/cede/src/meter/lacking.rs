@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::screen;
-use cede_meter::FeedError;
+use cede_meter::{Counters, FeedError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,18 @@ impl Lacking {
     /// Takes down that a file was not read to its end.
     pub fn give_up(&mut self, path: &Path) {
         self.given_up.push(path.to_path_buf());
+    }
+
+    /// Takes down that nothing of these files is of a link type that is read, where that is so.
+    pub fn note_unread(&mut self, files: &[PathBuf], counters: &Counters) {
+        let Some(number) = counters.unknown_link_type else { return };
+        if counters.unread + counters.timeless == counters.packets {
+            let names: Vec<_> = files.iter().map(|path| screen::named(path)).collect();
+            let names = names.join(", ");
+            self.damage.push(format!(
+                "{names}: link type {number} is not read, and there is no other; docs/meter.md lists those that are"
+            ));
+        }
     }
 
     /// Adds what others lack.

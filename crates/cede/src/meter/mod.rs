@@ -53,9 +53,9 @@ Nothing is sent. A delay is that of all queues between a sender and where the ca
 most of it in the sender's own uplink; hosts on the observer's side of their uplink show none. What
 may be wrong with a figure stands in the column of flags: cede explain start-not-seen.
 
-Exit codes: 0 done, of an interface also by Ctrl-C; 1 a capture is damaged or cannot be read, or the
-interface is gone (what was read counts); 2 wrong usage; 3 not permitted; 130 Ctrl-C ended the
-reading of a capture (what was read counts).";
+Exit codes: 0 done, of an interface also by Ctrl-C; 1 a capture is damaged or cannot be read, none of
+its link types among them, or the interface is gone (what was read counts); 2 wrong usage; 3 not
+permitted; 130 Ctrl-C ended the reading of a capture (what was read counts).";
 
 /// Arguments of `cede meter`.
 #[derive(Args, Debug)]
@@ -369,8 +369,9 @@ fn read(args: &MeterArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(what.to_owned()));
     }
     let captures = Captures::named(&args.files);
-    let (meter, lacking) = source::read(&captures, &args.config()?)?;
+    let (meter, mut lacking) = source::read(&captures, &args.config()?)?;
     let mut findings = find(args, &captures, &meter);
+    lacking.note_unread(&captures.files, &findings.report.counters);
     // To take a million flows apart is slower than to end.
     std::mem::forget(meter);
     let page = args.report.as_ref().map_or(Ok(()), |path| page::write(path, &page::page(args, &findings)));

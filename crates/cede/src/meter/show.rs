@@ -247,12 +247,14 @@ pub fn names(flags: Flags) -> String {
 /// So many of something, and what is to be said of them.
 pub type Count<'a> = (u64, &'a str, &'a str);
 
+const CUT: &str = "cut off within the headers (snapshot length below 118?)";
+
 /// Packets that say nothing, by reason.
 pub fn left_out(counters: &Counters) -> [Count<'static>; 7] {
     [
         (counters.other, "packet", "neither of TCP nor of UDP"),
         (counters.fragments, "later fragment", ""),
-        (counters.cut, "packet", "cut off within the headers (snapshot length below 118?)"),
+        (counters.cut, "packet", CUT),
         (counters.timeless, "packet", "without a time"),
         (counters.seen_twice, "packet", "that another interface shows better"),
         (counters.outside, "packet", "outside --since and --until"),
@@ -315,9 +317,11 @@ const fn silent(report: &Report) -> [Count<'static>; 4] {
     ]
 }
 
-/// Why there is no host.
+/// Why there is no host. What was cut off is a reason for what else there is.
 fn nothing(args: &MeterArgs, report: &Report) -> String {
-    let counts = silent(report).into_iter().chain(left_out(&report.counters));
+    let (cut, others): (Vec<_>, Vec<_>) =
+        left_out(&report.counters).into_iter().partition(|count| count.2 == CUT);
+    let counts = cut.into_iter().chain(silent(report)).chain(others);
     let whose = if args.host.is_empty() { "No host" } else { "No host that --host asks for" };
     format!("{whose} says anything about its queue{}\n", because(&report.counters, counts))
 }
