@@ -4,7 +4,7 @@ mod common;
 
 use cede_meter::{Config, Estimator, Flags};
 use cede_wire::utp::Kind;
-use common::{A, B, Tap, Tcp, utp};
+use common::{A, B, Tap, Tcp, ethernet, ipv4, udp, utp};
 use std::collections::VecDeque;
 
 /// What others of B's send, beside a connection that was there before.
@@ -27,6 +27,8 @@ struct Scene {
     is_one_queue: bool,
     /// What A sends queues for as long from the third second on.
     other_way_us: u64,
+    /// Both ends were captured, and are read together.
+    are_both_ends: bool,
 }
 
 /// A packet of B's, and what had come back to it when it was sent.
@@ -68,8 +70,7 @@ impl Scene {
                 while answers.front().is_some_and(|&(arrives, _)| arrives <= sent) {
                     heard = answers.pop_front().map(|(_, said)| said);
                 }
-                let other_way = 20_000 + if sent > 13_000_000 { self.other_way_us } else { 0 };
-                answers.push_back((seen + 10 + other_way, (seen + 10, number)));
+                answers.push_back((seen + 10 + self.other_way_us(sent), (seen + 10, number)));
                 truth.push((seen, flow, queue));
                 packets.push(Sent { seen, flow, sent, number, heard });
             }
@@ -81,14 +82,32 @@ impl Scene {
     fn seen(&self) -> (Tap, Vec<(u64, u16, u64)>) {
         let mut tap = Tap::new(Config::default());
         let (packets, truth) = self.packets();
+        let mut shown = Vec::new();
         for packet in packets {
-            if packet.flow > 0 && self.others != Others::Tcp {
-                self.sees_utp(&mut tap, &packet);
+            let [data, answer] = if packet.flow > 0 && self.others != Others::Tcp {
+                self.in_utp(&packet)
             } else {
-                sees_tcp(&mut tap, &packet);
+                in_tcp(&packet)
+            };
+            let other_way = self.other_way_us(packet.sent);
+            shown.extend([(packet.seen, 1, data.clone()), (packet.seen + 10, 1, answer.clone())]);
+            if self.are_both_ends {
+                shown.extend([(packet.sent, 0, data), (packet.seen + 10 + other_way, 0, answer)]);
             }
         }
+        shown.sort_by_key(|(time_us, ..)| *time_us);
+        for (time_us, capture, packet) in &shown {
+            if self.are_both_ends {
+                tap.0.go_to_capture(*capture);
+            }
+            tap.frame(*time_us, &ethernet(0x0800, packet));
+        }
         (tap, truth)
+    }
+
+    /// How long what A sends is on its way.
+    const fn other_way_us(&self, at: u64) -> u64 {
+        20_000 + if at > 13_000_000 { self.other_way_us } else { 0 }
     }
 
     /// The ports of a flow's ends.
@@ -99,33 +118,32 @@ impl Scene {
         }
     }
 
-    /// Data of either side; a socket has one clock.
-    fn sees_utp(&self, tap: &mut Tap, packet: &Sent) {
+    /// Data of either side, and its answer; a socket has one clock.
+    fn in_utp(&self, packet: &Sent) -> [Vec<u8>; 2] {
         let Sent { seen, flow, sent, number, heard } = *packet;
         let (port, to) = self.ports(flow);
-        let (b, a, id) = ((B.0, port), (A.0, to), 4 * flow);
+        let id = 4 * flow;
         let of_b = |at: u64| at as u32 + u32::from(port) * 77_777;
         let of_a = |at: u64| at as u32 + 5_000_000;
         let (acked, said) =
             heard.map_or((0, 0), |(at, answered)| (answered as u16 + 1, of_b(sent).wrapping_sub(of_a(at))));
         let data = utp(Kind::Data, id, (number as u16 + 1, acked), (of_b(sent), said), 100);
-        tap.utp(seen, b, a, &data);
         let said = of_a(seen).wrapping_sub(of_b(sent));
         let answer =
             utp(Kind::Data, id + 1, (number as u16 + 1, number as u16 + 1), (of_a(seen + 10), said), 1);
-        tap.utp(seen + 10, a, b, &answer);
+        [ipv4(17, B.0, A.0, &udp(port, to, &data)), ipv4(17, A.0, B.0, &udp(to, port, &answer))]
     }
 }
 
-fn sees_tcp(tap: &mut Tap, packet: &Sent) {
+fn in_tcp(packet: &Sent) -> [Vec<u8>; 2] {
     let Sent { seen, flow, sent, number, heard } = *packet;
-    let b = (B.0, PORT + flow);
+    let port = PORT + flow;
     let stamp = (sent / 1_000) as u32 + u32::from(flow) * 77_777;
     let of_a = |at: u64| (at / 1_000) as u32 + 5_000;
     let (seq, echo) = (number as u32 * 100, heard.map_or(0, |(at, _)| of_a(at)));
-    tap.tcp(seen, b, A, &Tcp { seq, ack: 1, flags: 0x10, clock: stamp, echo, len: 100 });
+    let data = Tcp { seq, ack: 1, flags: 0x10, clock: stamp, echo, len: 100 };
     let ack = Tcp { seq: 1, ack: seq + 100, flags: 0x10, clock: of_a(seen + 10), echo: stamp, len: 0 };
-    tap.tcp(seen + 10, A, b, &ack);
+    [ipv4(6, B.0, A.0, &data.octets(port, A.1)), ipv4(6, A.0, B.0, &ack.octets(A.1, port))]
 }
 
 #[test]
@@ -142,7 +160,8 @@ fn flows_that_begin_in_a_queue_are_told_of_it_by_those_that_were_there_before() 
             (300_000, false, true, 0),
             (300_000, false, false, 300_000),
         ] {
-            are_told(Scene { each_us, others, are_brief, is_one_queue, other_way_us });
+            let are_both_ends = false;
+            are_told(Scene { each_us, others, are_brief, is_one_queue, other_way_us, are_both_ends });
         }
     }
 }
@@ -177,6 +196,30 @@ fn are_told(scene: Scene) {
         assert_eq!(flow.flags.has(Flags::BASE_TOLD), scene.is_one_queue, "{scene:?}: {flow:?}");
     }
     assert_eq!(tap.0.report().hosts, found.report().hosts, "whatever else is asked for");
+}
+
+/// What A sends waits before B's capture shows it for the last time. Until it is known that it does, A's capture shows answers that have not
+/// waited yet: a round trip that ends with one is no reason to believe that there is no queue.
+#[test]
+fn flows_that_both_ends_show_are_told_of_a_queue_in_either_direction() {
+    for (others, are_brief) in [(Others::Tcp, false), (Others::Utp, false), (Others::Utp, true)] {
+        let (each_us, other_way_us) = (10_000, 300_000);
+        let (is_one_queue, are_both_ends) = (true, true);
+        let scene = Scene { each_us, others, are_brief, is_one_queue, other_way_us, are_both_ends };
+        let found = scene.seen().0.found();
+        // Both estimates count from where it is empty, where five echoes are all that there is, too.
+        let disagree = |flow: &&cede_meter::FlowReport| flow.flags.has(Flags::ESTIMATORS_DISAGREE);
+        assert_eq!(found.seen.flows.iter().find(disagree), None, "{scene:?}");
+        let is_of_a = |flow: &&cede_meter::FlowReport| flow.source.address == core::net::IpAddr::from(A.0);
+        let later: Vec<_> =
+            found.seen.flows.iter().filter(is_of_a).filter(|flow| flow.destination.port > PORT).collect();
+        assert_eq!(later.len(), 12);
+        for flow in later {
+            let mean_ms = flow.direct.map_or(0.0, |direct| direct.sample_mean_ms);
+            assert!(flow.flags.has(Flags::BASE_TOLD) && (mean_ms - 300.0).abs() < 1.0, "{flow:?}");
+            assert!(flow.round_trip.is_none_or(|trip| trip.min_ms > 300.0), "{flow:?}");
+        }
+    }
 }
 
 /// A connection for so many seconds while nobody queues, and six short ones behind it in a queue of 400 ms and a wave that others have filled; B's

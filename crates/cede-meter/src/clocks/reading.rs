@@ -26,10 +26,11 @@ const MANY_ANSWERS: u32 = 32;
 /// The echoed estimate's own base stays where it is higher than the direct one tells by less than both clocks' ticks, and half of one for
 /// what is not exact.
 const LOWER_TICKS_MIN: f64 = 2.5;
-/// Estimates are compared by so many packets in each third of the time. Where the direct one's base was told by others the echoed one's
-/// own is too high for sure, and less is asked.
+/// Estimates are compared by so many packets in each third of the time, of which the least but two counts. Where the direct one's base was
+/// told by others the echoed one's own is too high for sure, and what all packets agree on is better, however few there are.
 const APART_MIN: usize = 8;
-const APART_MIN_TOLD: usize = 3;
+const APART_MIN_TOLD: usize = 1;
+const APART_ODD: usize = 2;
 
 /// What else is known of a direction's sender.
 pub(crate) struct Known<'a> {
@@ -273,14 +274,15 @@ impl Reading {
     /// and what all thirds of the time agree on is believed: a queue behind the observer, or a clock that was set, still shows.
     fn lower_echoed(&mut self, apart: &[Point]) {
         let (Some(zero), Some(own)) = (self.direct.only_zero(), self.echoed.only_base()) else { return };
-        let third = apart.len() / 3;
         let is_told = self.direct.confirmed_by_others.is_some();
+        let third = if is_told { apart.len().div_ceil(3) } else { apart.len() / 3 };
         if third < if is_told { APART_MIN_TOLD } else { APART_MIN } {
             return;
         }
         let least = |third: &[Point]| {
             let mut apart: Vec<f64> = third.iter().map(|point| point.x).collect();
-            *apart.select_nth_unstable_by(2, f64::total_cmp).1
+            let least = APART_ODD.min(apart.len() - 1);
+            *apart.select_nth_unstable_by(least, f64::total_cmp).1
         };
         let constant = apart.chunks(third).take(3).map(least).fold(f64::NEG_INFINITY, f64::max);
         // Between both estimates lie the receiver's ticks alone, whose least is half of one below their middle. The echoed one has the

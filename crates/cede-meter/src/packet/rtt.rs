@@ -56,6 +56,16 @@ impl Rtt {
         Some(us)
     }
 
+    /// The same, where nothing is waited for, and what comes next may ask.
+    pub(crate) const fn without_question(self) -> Self {
+        Self { pending: None, clock: 0, ..self }
+    }
+
+    /// What is waited for alone.
+    pub(crate) fn without_trips(self) -> Self {
+        Self { pending: self.pending, clock: self.clock, ..Self::default() }
+    }
+
     /// The mean over time, in microseconds: of one trip at a time, long ones are as rare as they are long. `None` for few.
     pub(crate) fn over_time_us(&self) -> Option<f64> {
         const FEW: u32 = 20;

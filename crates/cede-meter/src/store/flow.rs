@@ -250,14 +250,17 @@ impl Flow {
     }
 
     /// Forgets what a side's packets said so far, and whatever waits for others: from now on they are seen elsewhere. Round trips that
-    /// began with them were at most longer by what they had waited between.
+    /// began with them were at most longer by what they had waited between; those that ended with them had still to wait, and tell of no
+    /// empty queue.
     pub(crate) fn begin_again(&mut self, side: Side, pool: &mut Pool) {
         let is_tcp = self.key.is_tcp();
-        let side = &mut self.sides[side];
-        for series in [&mut side.direct, &mut side.echo, &mut side.reverse, &mut side.trips] {
+        let (side, other) = self.split(side);
+        for series in [&mut side.direct, &mut side.echo, &mut side.reverse, &mut side.trips, &mut other.trips]
+        {
             pool.free(series);
         }
-        let (totals, rtt) = (side.totals, Rtt { pending: None, ..side.rtt });
+        other.rtt = other.rtt.without_trips();
+        let (totals, rtt) = (side.totals, side.rtt.without_question());
         *side = Direction { totals, rtt, ..Direction::new(is_tcp) };
     }
 
