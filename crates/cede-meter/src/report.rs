@@ -80,7 +80,7 @@ flags! {
         "only one direction was captured: no second estimate, no round trip, and a drift only where a minute or more tells it";
     /// Frames larger than packets.
     OFFLOADED = 9, "offloaded",
-        "frames larger than packets: captured before segmentation or after coalescing, one sample for each frame";
+        "frames larger than packets of 1500 octets: captured before segmentation or after coalescing, one sample for each frame; or a network with larger packets, where each is one";
     /// The bookkeeping of acknowledgements overflowed.
     LOST_TRACK = 10, "lost-track",
         "more data was under way, or out of order, than is kept track of: some echoed samples are missing";
