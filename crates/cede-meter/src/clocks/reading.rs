@@ -219,7 +219,7 @@ impl Reading {
         let ([piece], true) = (&self.direct.pieces[..], self.has_usual_ticks()) else { return };
         let (lead, tick_us) = (rtt.lead, self.direct.tick_us);
         // The edge with more answers is the sharper one.
-        if lead.count > piece.near_base {
+        if lead.count > piece.near_base && lead.is_spread() {
             let above = lead.us.wrapping_add(rtt.min_us).wrapping_sub(piece.base as i64 as u32);
             // The greatest of many is the end of a tick.
             let missing = if lead.count >= MANY_ANSWERS { 0.0 } else { 1.0 / (f64::from(lead.count) + 1.0) };

@@ -24,6 +24,8 @@ pub(crate) struct Lead {
     pub us: u32,
     /// Answers within a tick of it.
     pub count: u32,
+    /// How far they are below it, together.
+    below_us: u64,
 }
 
 impl Lead {
@@ -32,14 +34,28 @@ impl Lead {
     /// Notes the stamp of an answer to a question that was seen at a time.
     pub(crate) fn note(&mut self, since_us: u32, clock: u32) {
         let us = since_us.wrapping_sub(clock.wrapping_mul(Self::TICK_US.unsigned_abs()));
-        self.join(Self { us, count: 1 });
+        self.join(Self { us, count: 1, below_us: 0 });
     }
 
     fn join(&mut self, other: Self) {
         let above = other.us.wrapping_sub(self.us).cast_signed();
-        let (greater, less) = if self.count == 0 || above > 0 { (other, *self) } else { (*self, other) };
-        let counts = less.count > 0 && above.unsigned_abs() <= Self::TICK_US.unsigned_abs();
-        *self = Self { us: greater.us, count: greater.count + if counts { less.count } else { 0 } };
+        let (mut greater, less) = if self.count == 0 || above > 0 { (other, *self) } else { (*self, other) };
+        if less.count > 0 && above.unsigned_abs() <= Self::TICK_US.unsigned_abs() {
+            greater.count += less.count;
+            greater.below_us += less.below_us + u64::from(less.count) * u64::from(above.unsigned_abs());
+        }
+        *self = greater;
+    }
+
+    /// Whether these may lie anywhere within a tick, so that the greatest of them is near its end. Where acknowledgements are many in a tick, each
+    /// that asks is the first one after a turn of its sender's clock, which is always at the same place within the other one's tick.
+    pub(crate) fn is_spread(&self) -> bool {
+        /// Standard deviations of a mean of what lies anywhere within a tick.
+        const FAR: f64 = 2.0;
+        let count = f64::from(self.count);
+        let mean = self.below_us as f64 / count / f64::from(Self::TICK_US);
+        let expected = (count - 1.0) / (2.0 * (count + 1.0));
+        mean >= expected - FAR / (12.0 * count).sqrt()
     }
 }
 
