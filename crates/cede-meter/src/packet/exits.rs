@@ -79,6 +79,14 @@ impl Exits {
         there >= seen_min && u16::from(back) * ratio < u16::from(there)
     }
 
+    /// Whether packets that are seen there leave by the exit, as others did.
+    pub(crate) fn goes_on_from(&self, place: Place) -> bool {
+        let number =
+            |place: Place| self.places[..usize::from(self.known)].iter().position(|known| *known == place);
+        let [Some(exit), Some(from)] = [self.exit.and_then(number), number(place)] else { return false };
+        exit == from || self.is_beyond(exit, from, THERE_TO_BACK_STILL, 1)
+    }
+
     /// The number of a place; one of which nothing is known has the next one.
     fn number(&mut self, place: Place) -> Option<usize> {
         let known = usize::from(self.known);

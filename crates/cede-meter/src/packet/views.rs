@@ -27,7 +27,8 @@ use foldhash::fast::RandomState;
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
 
-/// A view that shows nothing for so long while another one does has ended: the way has changed.
+/// A view that shows nothing for so long while another one does has ended: the way has changed. Where that other one is before it on the way, what it
+/// shows may still wait between the two, for as long as any router keeps a packet.
 const SILENCE_US: u64 = 5_000_000;
 /// So many packets were seen under both names before a flow is believed to have two.
 const PAIRS_MIN: u8 = 2;
@@ -351,9 +352,12 @@ impl Sides {
         self.last_us = time_us;
         // Of those that leave by two interfaces it is learnt by which they do last.
         let is_learnt = view.is_untold() || self.exits[side].exit().is_some();
+        let goes_on = self.exits[side].goes_on_from(view.place());
+        let silence_us = if goes_on { WAIT_US_MAX } else { SILENCE_US };
         let is_over = kept.is_some_and(|kept| {
             // Where no way is told, a view that comes first after a pause may be that of a packet which is still to leave.
-            let shows_no_more = if is_learnt { kept.is_missed(time_us) } else { kept.is_silent(time_us) };
+            let shows_no_more =
+                if is_learnt { kept.is_missed(time_us, silence_us) } else { kept.is_silent(time_us) };
             shows_no_more || ended.contains(&kept.view.capture)
         });
         if is_over {
@@ -407,8 +411,8 @@ impl Kept {
     }
 
     /// Whether others have been seen for so long, and not this one.
-    fn is_missed(&self, time_us: u64) -> bool {
-        self.missed_us.is_some_and(|since_us| time_us.saturating_sub(since_us) > SILENCE_US)
+    fn is_missed(&self, time_us: u64, silence_us: u64) -> bool {
+        self.missed_us.is_some_and(|since_us| time_us.saturating_sub(since_us) > silence_us)
     }
 
     /// Where it shows no more (`is_over`), what another one showed before by a clock that is late is no more worth than before.
