@@ -56,6 +56,8 @@ pub enum Error {
     Key(&'static str),
     /// A length or number is beyond what is taken.
     Limit(&'static str),
+    /// It is of a later generation than BEP 52.
+    Version,
     /// All files are empty.
     Nothing,
     /// The hashes are not as many as the pieces.
@@ -74,6 +76,7 @@ impl fmt::Display for Error {
             Self::Bencode(error) => write!(f, "this is no torrent: {error}"),
             Self::Key(key) => write!(f, "the torrent has no usable \"{key}\""),
             Self::Limit(what) => write!(f, "the torrent's {what} is beyond what is taken"),
+            Self::Version => f.write_str("the torrent is of a version that is not known here: 1 and 2 are"),
             Self::Nothing => f.write_str("the torrent has no content: its files are empty"),
             Self::Pieces => f.write_str("the torrent has not as many hashes as pieces"),
             Self::Layers => f.write_str("the torrent's piece layers are not those of its files"),
@@ -340,12 +343,13 @@ fn content(
     name: &str,
     piece_length: u32,
 ) -> Result<(Version, Vec<File>, Vec<FileTree>), Error> {
-    let has_v2 = info.get(b"meta version").and_then(Node::uint) == Some(2);
-    let v2 = if has_v2 { Some(tree::files(info, name, piece_length)?) } else { None };
+    let meta_version = info.get(b"meta version").and_then(Node::uint);
+    let v2 = if meta_version == Some(2) { Some(tree::files(info, name, piece_length)?) } else { None };
     Ok(match (info.get(b"pieces").is_some(), v2) {
         (false, Some(v2)) => (Version::V2, v2.files, v2.trees),
         (true, Some(v2)) => (Version::Hybrid, hybrid(info, name, &v2.files)?, Vec::new()),
         (true, None) => (Version::V1, files(info, name)?, Vec::new()),
+        (false, None) if meta_version.is_some() => return Err(Error::Version),
         (false, None) => return Err(Error::Key("pieces")),
     })
 }
@@ -393,10 +397,11 @@ fn hybrid(info: Node<'_, '_>, name: &str, v2: &[File]) -> Result<Vec<File>, Erro
     if lengths(&v1) == lengths(v2) { Ok(v1) } else { Err(Error::Key("file tree")) }
 }
 
-/// Lengths by path, without padding.
+/// Lengths by path as a tree has it, without padding. That of one file at the top does not say whether it is in a folder of its own
+/// name: v1 does.
 fn lengths(files: &[File]) -> BTreeMap<&[String], u64> {
     let real = files.iter().filter(|file| !file.is_padding);
-    real.map(|file| (&file.path[..], file.length)).collect()
+    real.map(|file| (&file.path[usize::from(file.path.len() > 1)..], file.length)).collect()
 }
 
 fn several(list: Node<'_, '_>, name: &str) -> Result<Vec<File>, Error> {

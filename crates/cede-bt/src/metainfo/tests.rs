@@ -308,6 +308,45 @@ fn a_hybrid_torrent_is_known_by_its_v1_hash() {
     assert_eq!(Info::parse(&octets), Err(Error::Key("file tree")));
 }
 
+/// The entry of a file of three octets in a tree.
+fn leaf() -> Form {
+    Form::dict().with("", Form::dict().with("length", 3_u32).with("pieces root", vec![7_u8; 32]))
+}
+
+#[test]
+fn a_hybrid_torrents_v1_side_tells_that_its_only_file_is_in_a_folder_of_the_same_name() {
+    let hybrid = |path: &[&str], in_tree: &str| {
+        let info = writer(vec![file(path, 3, 0)]).info().with("meta version", 2_u32);
+        Info::parse(&info.with("file tree", Form::dict().with(in_tree, leaf())).encode())
+    };
+    assert_eq!(hybrid(&["n", "n"], "n").unwrap().files, [file(&["n", "n"], 3, 0)]);
+    assert_eq!(hybrid(&["n", "a"], "a").unwrap().files, [file(&["n", "a"], 3, 0)]);
+    for (path, in_tree) in [(&["n"][..], "a"), (&["n", "n"], "a"), (&["n", "a"], "n")] {
+        assert_eq!(hybrid(path, in_tree), Err(Error::Key("file tree")), "{path:?}, {in_tree}");
+    }
+}
+
+#[test]
+fn a_file_of_a_tree_has_nothing_beside_it() {
+    let parse = |entry: Form| {
+        let info = Form::dict().with("file tree", Form::dict().with("a", entry)).with("meta version", 2_u32);
+        Info::parse(&info.with("name", "n").with("piece length", 16_384_u32).encode())
+    };
+    assert!(parse(leaf()).is_ok());
+    assert_eq!(parse(leaf().with("b", leaf())), Err(Error::Key("file tree")));
+}
+
+#[test]
+fn a_torrent_of_a_later_version_is_called_that() {
+    let parse = |version: u32, info: Form| Info::parse(&info.with("meta version", version).encode());
+    let tree = Form::dict().with("file tree", Form::dict().with("a", leaf()));
+    let later = tree.with("name", "n").with("piece length", 16_384_u32);
+    assert_eq!(parse(3, later.clone()), Err(Error::Version));
+    assert!(parse(2, later).is_ok());
+    // What it has of v1 is of use all the same.
+    assert_eq!(parse(3, writer(vec![file(&["n"], 3, 0)]).info()).unwrap().version, Version::V1);
+}
+
 #[test]
 fn pieces_are_of_a_sane_length() {
     let cases = [(1, 16_384), (20_000_000, 16_384), (100_000_000, 131_072), (1 << 30, 1 << 20)];

@@ -113,7 +113,9 @@ impl Walk {
             let mut path = path.to_vec();
             path.push(of_octets(name)?);
             match entry.get(b"") {
-                Some(file) => self.file(file, path)?,
+                Some(file) if entry.entries().count() == 1 => self.file(file, path)?,
+                // What is beside it would be in a folder of a file's name.
+                Some(_) => return Err(Error::Key("file tree")),
                 None if entry.is_dict() => self.folder(entry, &path, depth + 1)?,
                 None => return Err(Error::Key("file tree")),
             }
