@@ -35,6 +35,8 @@ pub enum CreateError {
     Changed(PathBuf),
     /// A file came while others were read.
     Appeared(PathBuf),
+    /// A file in a folder of its own name, without any other: v2 has no way to say so.
+    Alone(PathBuf),
     /// It would be no torrent.
     Torrent(metainfo::Error),
     /// It was ended.
@@ -50,6 +52,13 @@ impl fmt::Display for CreateError {
             Self::Many(what) => write!(f, "there are too many {what}"),
             Self::Changed(path) => write!(f, "{} changed while it was read", path.display()),
             Self::Appeared(path) => write!(f, "{} came while others were read", path.display()),
+            Self::Alone(path) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path} is alone in a folder of its own name, which v2 does not tell from the file by itself: make the torrent of {path}"
+                )
+            }
             Self::Torrent(error) => error.fmt(f),
             Self::Ended => f.write_str("the torrent was not made"),
         }
@@ -122,8 +131,14 @@ impl Plan {
     /// Makes it a torrent of v2, in which each file begins with a piece of its own.
     ///
     /// # Errors
-    /// [`CreateError::Many`].
+    /// [`CreateError::Many`], [`CreateError::Alone`].
     pub fn make_v2(&mut self) -> Result<(), CreateError> {
+        if let [only] = &self.files[..]
+            && let [folder, name] = &only.path[..]
+            && folder == name
+        {
+            return Err(CreateError::Alone(self.places[0].clone()));
+        }
         let mut pieces = 0;
         for file in &mut self.files {
             file.offset = pieces * u64::from(self.piece_length);

@@ -186,3 +186,18 @@ fn a_file_that_cannot_be_read_is_named() {
     let error = plan.hash(&mut |_| true).unwrap_err();
     assert!(error.to_string().contains("f017: No such file"), "{error}");
 }
+
+#[test]
+fn a_file_in_a_folder_of_its_own_name_is_made_a_v2_torrent_of_by_itself() {
+    let scratch = Scratch::new();
+    let (alone, two) = (scratch.0.join("alone"), scratch.0.join("two"));
+    for folder in [&alone, &two] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join(folder.file_name().unwrap()), octets(10, 1)).unwrap();
+    }
+    fs::write(two.join("other"), "").unwrap();
+    let told = plan(&alone).make_v2().unwrap_err();
+    assert!(matches!(&told, CreateError::Alone(path) if path.ends_with("alone/alone")), "{told}");
+    plan(&alone.join("alone")).make_v2().unwrap();
+    plan(&two).make_v2().unwrap();
+}
