@@ -142,7 +142,8 @@ impl Storage {
     }
 
     /// Whether there is a hidden file with the ends of pieces.
-    pub(crate) fn has_parts(&self) -> bool {
+    #[must_use]
+    pub fn has_parts(&self) -> bool {
         self.file(PARTS, false).is_ok()
     }
 

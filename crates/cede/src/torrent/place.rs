@@ -80,7 +80,9 @@ impl Place {
             };
         };
         let skip = notes.missing(storage.layout(), &stamps(&storage));
-        let purpose = if notes.is_new() && !written.over_others { Purpose::Begin } else { Purpose::Write };
+        // Notes go once everything wanted is there; the ends of pieces stay, and tell of the run, too.
+        let is_first = notes.is_new() && !storage.has_parts();
+        let purpose = if is_first && !written.over_others { Purpose::Begin } else { Purpose::Write };
         let found = find((info, &storage), skip, purpose, shown).await;
         let made = found.and_then(|whole| make_room(&storage, written.allocation, &whole).map(|()| whole));
         match made {
