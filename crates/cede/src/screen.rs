@@ -7,11 +7,14 @@ use std::env;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Standard output has been closed at its other end.
 static UNREAD: AtomicBool = AtomicBool::new(false);
+/// Why standard output did not take something of what goes on.
+static UNTOLD: OnceLock<Failure> = OnceLock::new();
 
 /// Columns where nothing tells how many there are.
 const DEFAULT_COLUMNS: usize = 100;
@@ -163,6 +166,25 @@ pub fn print_json(value: &Value) -> Result<(), Failure> {
 /// As [`print()`].
 pub fn print_json_line(value: &Value) -> Result<(), Failure> {
     print(&format!("{value}\n"))
+}
+
+/// As [`print()`], of what goes on whether or not it can be told. That it cannot is said once, and [`all_told()`] knows it.
+pub fn report(text: &str) {
+    if let Err(failure) = print(text)
+        && UNTOLD.get().is_none()
+    {
+        complain(&failure.words());
+        let _ = UNTOLD.set(failure);
+    }
+}
+
+/// Whether standard output has taken all that was reported.
+///
+/// # Errors
+/// It has not.
+pub fn all_told() -> Result<(), Failure> {
+    let text = |failure: &Failure| format!("not all was told: {}", failure.text().unwrap_or_default());
+    UNTOLD.get().map_or(Ok(()), |failure| Err(Failure::Failed(text(failure))))
 }
 
 /// As [`print()`], for what is written piece by piece.

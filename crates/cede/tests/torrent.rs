@@ -269,6 +269,40 @@ fn some_files_of_many_are_enough() {
     assert_eq!(left, ["t"], "the ends of pieces are in their files, and the hidden one is gone");
 }
 
+/// Where everything wanted is there no notes are left, but for the ends of pieces that others share.
+#[test]
+fn a_file_that_was_damaged_is_fetched_again_when_others_are_wanted() {
+    let place = Place::new("damaged");
+    for (name, bytes) in [("t/a", 5_000), ("t/b", 60_000), ("t/c", 60_000)] {
+        place.write_pattern(name, bytes);
+    }
+    place.cede("make t -l 16KiB").exits(0);
+    let mut seed = place.start(&format!("seed t.torrent {QUIET}"));
+    let get = format!("get t.torrent -o out --peer 127.0.0.1:{} {QUIET}", port_of(&mut seed));
+    place.cede(&format!("{get} --files 0")).exits(0);
+    fs::write(place.path("out/t/a"), &place.read("t/a")[..2_000]).unwrap();
+    place.cede(&format!("{get} --files 0,2")).exits(0);
+    for name in ["a", "c"] {
+        assert_eq!(place.read(&format!("out/t/{name}")), place.read(&format!("t/{name}")));
+    }
+}
+
+/// `/dev/full` stands in for a full disk.
+#[test]
+#[cfg(target_os = "linux")]
+fn events_that_could_not_be_told_are_a_failure_of_what_came() {
+    let place = Place::new("untold");
+    let (content, _seed, peer) = place.seeded(20_000, "");
+    let words = format!("torrent get film.torrent -o out --peer {peer} --json {QUIET}");
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let got = place.command(words.split_whitespace()).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8(got.stderr).unwrap();
+    assert_eq!(got.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("error: cannot write to standard output").count(), 1, "{said}");
+    assert!(said.contains("error: not all was told"), "{said}");
+    assert_eq!(place.read("out/film"), content);
+}
+
 /// However slow the machine, nothing is faster than its limit and a second's worth of it.
 #[test]
 fn limits_on_both_directions_are_kept() {

@@ -75,7 +75,9 @@ async fn run(args: &SwarmArgs, whats: &[String], verb: Verb) -> Result<(), Failu
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
-    if hub.is_shared() { sum_up(failures, whats.len()) } else { failures.pop().map_or(Ok(()), Err) }
+    let done =
+        if hub.is_shared() { sum_up(failures, whats.len()) } else { failures.pop().map_or(Ok(()), Err) };
+    done.and_then(|()| screen::all_told())
 }
 
 /// What becomes of one.

@@ -85,7 +85,7 @@ fn bind(args: &TrackerArgs, only: &[[u8; 20]]) -> Result<Tracker, Failure> {
 /// One line for each announce, with its time.
 fn tell(entry: &Entry, is_json: bool) {
     let line = if is_json { format!("{}\n", document(entry)) } else { text(entry, now_s()) };
-    let _ = screen::print(&line);
+    screen::report(&line);
 }
 
 const fn over(entry: &Entry) -> &'static str {
