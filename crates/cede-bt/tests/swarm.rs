@@ -8,6 +8,7 @@ use cede_bt::{Bitfield, Disposition, Geometry, Profile, Transport};
 use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
 use common::{Member, Swarm, geometry, setup};
+use std::collections::{BTreeSet, VecDeque};
 
 fn swarm(profile: Profile, disposition: Disposition, leechers: u8) -> Swarm {
     Swarm::new((0..=leechers).map(|number| setup(number, number == 0, profile, disposition)).collect())
@@ -971,6 +972,35 @@ fn a_peer_that_fails_is_called_ever_later_and_at_last_only_when_it_is_told_of_ag
         near(&calls(fate, &[30]), &[1, 61, 181]);
         near(&calls(fate, &[1_000, 2_000]), &[1, 61, 181, 1_000, 2_000]);
     }
+}
+
+/// Fifty calls at a time are twenty-five peers'; then a place is free for one call, of two that a peer is to have at once.
+#[test]
+fn of_many_who_cannot_be_reached_each_is_called_over_both_transports() {
+    let mut engine = cede_bt::Engine::new(setup(1, false, Profile::UTORRENT3, Disposition::ALL));
+    let now = Instant::from_secs(1);
+    engine.start(now);
+    engine.add_peers(now, &(100..220_usize).collect::<Vec<_>>());
+    let (mut waiting, mut calls, mut unreached) = (VecDeque::new(), BTreeSet::new(), Vec::new());
+    loop {
+        while let Some(action) = engine.poll_action() {
+            match action {
+                Action::Connect { conn, address, transport } => {
+                    waiting.push_back(conn);
+                    assert!(
+                        calls.insert((address, transport == Transport::Tcp)),
+                        "{address} was called twice"
+                    );
+                }
+                Action::Unreached { address } => unreached.push(address),
+                _ => {}
+            }
+        }
+        assert!(waiting.len() <= 50);
+        let Some(conn) = waiting.pop_front() else { break };
+        engine.closed(now, conn);
+    }
+    assert_eq!((calls.len(), unreached.len()), (240, 120));
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub(super) struct Known {
     queued: bool,
     utp_failed: bool,
     tcp_failed: bool,
+    /// It was to be called over both at once, and there was room for uTP alone.
+    owes_tcp: bool,
     failures: u8,
     not_before: Instant,
     /// Neither of us can want anything of the other.
@@ -204,6 +206,7 @@ impl<A: PeerAddress> Engine<A> {
             Transport::Tcp => known.tcp_failed = true,
             Transport::Utp => known.utp_failed = true,
         }
+        known.owes_tcp &= transport == Transport::Utp;
         let was_introduced = transport == Transport::Utp && core::mem::take(&mut known.punched);
         if was_introduced {
             self.note_failure(now, address);
@@ -252,6 +255,7 @@ impl<A: PeerAddress> Engine<A> {
     fn falls_back(&mut self, now: Instant, address: A) -> bool {
         let Some(known) = self.dials.known.get(&address).copied() else { return false };
         let second = match self.profile.dialling {
+            Dialling::Race if known.live == 0 && known.owes_tcp => Transport::Tcp,
             Dialling::Race => return known.live > 0,
             Dialling::UtpFirst if known.utp_failed && !known.tcp_failed => Transport::Tcp,
             Dialling::TcpFirst if known.tcp_failed && !known.utp_failed => Transport::Utp,
@@ -329,13 +333,18 @@ impl<A: PeerAddress> Engine<A> {
             Dialling::TcpFirst => [Transport::Tcp, Transport::Utp],
             Dialling::UtpFirst | Dialling::Race => [Transport::Utp, Transport::Tcp],
         };
-        let mut dialled = false;
+        let mut called = None;
         for transport in order {
-            if !dialled || self.profile.dialling == Dialling::Race {
-                dialled |= self.attempt(now, address, transport);
+            if (called.is_none() || self.profile.dialling == Dialling::Race)
+                && self.attempt(now, address, transport)
+            {
+                called = Some(transport);
             }
         }
-        dialled
+        if let Some(known) = self.dials.known.get_mut(&address) {
+            known.owes_tcp = called == Some(Transport::Utp) && self.disposition.attempts(Transport::Tcp);
+        }
+        called.is_some()
     }
 
     fn attempt(&mut self, now: Instant, address: A, transport: Transport) -> bool {
