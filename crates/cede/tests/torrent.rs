@@ -87,6 +87,7 @@ fn what_went_wrong_says_what_to_do() {
     place.cede("make film -t ftp://x -o y.torrent").exits(2).complains("udp://");
     place.cede("make film -o none/film.torrent").exits(2).complains("mkdir -p none");
     place.cede("make film -o out").exits(2).complains("is a folder");
+    place.cede("make film -o - --json").exits(2).complains("name a file");
     place.cede("make film -l 20000").exits(2).complains("power of two");
     place.cede("show none.torrent").exits(1).complains("none.torrent");
     place.cede("show film").exits(1);

@@ -296,6 +296,10 @@ impl Torrent {
             self.remove(&announce.peer_id, peer_places);
             return Ok(());
         }
+        let address = SocketAddr::new(from, announce.port);
+        if !known.is_some_and(|peer| peer.places().any(|place| place.address == address)) {
+            self.vacate(address, peer_places);
+        }
         let holder = known.map_or(Holder::of(from), |peer| peer.holder);
         if known.is_none() {
             self.make_room(from, limits, peer_places)?;
@@ -306,10 +310,21 @@ impl Torrent {
             self.completed = self.completed.saturating_add(1);
         }
         let mut places = known.map_or([None; 2], |peer| peer.places);
-        places[usize::from(from.is_ipv6())] =
-            Some(Place { address: SocketAddr::new(from, announce.port), heard: now });
+        places[usize::from(from.is_ipv6())] = Some(Place { address, heard: now });
         self.peers.insert(announce.peer_id, Peer { places, is_seeder, key: announce.key, holder });
         Ok(())
+    }
+
+    /// Somebody else is there now, such as the same peer begun anew: whoever was is told of no more.
+    fn vacate(&mut self, address: SocketAddr, peer_places: &mut Places) {
+        let is_there = |peer: &Peer| peer.places().any(|place| place.address == address);
+        let Some((&id, peer)) = self.peers.iter_mut().find(|(_, peer)| is_there(peer)) else { return };
+        for place in &mut peer.places {
+            place.take_if(|place| place.address == address);
+        }
+        if peer.places().next().is_none() {
+            self.remove(&id, peer_places);
+        }
     }
 
     fn make_room(&mut self, from: IpAddr, limits: Limits, peer_places: &mut Places) -> Result<(), Refusal> {
@@ -396,6 +411,24 @@ mod tests {
         let stopped = book.announce(NOW, ip(1), &announce(1, 0, Event::Stopped)).unwrap();
         assert!(stopped.peers.is_empty());
         assert_eq!(book.tally(&[7; 20]), Tally { seeders: 2, completed: 0, leechers: 0 });
+    }
+
+    /// Whoever begins anew has another name and is where it was: others are told of it once, and it is no crowd by itself.
+    #[test]
+    fn at_an_address_is_who_announced_there_last() {
+        let mut book = book(Limits { peers_per_address: 2, ..Limits::default() });
+        let six: IpAddr = "2001:db8::1".parse().unwrap();
+        book.announce(NOW, six, &Announce { port: 6881, ..announce(1, 5, Event::Started) }).unwrap();
+        for id in 1..=5 {
+            book.announce(NOW, ip(1), &Announce { port: 6881, ..announce(id, 5, Event::Started) }).unwrap();
+        }
+        book.announce(NOW, ip(1), &announce(6, 5, Event::Started)).unwrap();
+        let mut told = book.announce(NOW, ip(9), &announce(9, 5, Event::Started)).unwrap().peers;
+        told.sort_unstable();
+        let places =
+            ["192.0.2.1:1006", "192.0.2.1:6881", "[2001:db8::1]:6881"].map(|text| text.parse().unwrap());
+        assert_eq!(told, places);
+        assert_eq!(book.tally(&[7; 20]).leechers, 4);
     }
 
     #[test]
@@ -541,6 +574,7 @@ mod tests {
         let about = |n: u32| Announce {
             info_hash: numbered(n / 3),
             peer_id: numbered(n),
+            port: 1_000 + n as u16,
             ..announce(1, 1, Event::Started)
         };
         let taken =

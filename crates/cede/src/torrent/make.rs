@@ -8,10 +8,11 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::{Pace, StatusLine, bar, clock};
 use crate::screen::{self, Screen};
+use crate::whole;
 use cede_bt::metainfo::{Metainfo, Writer};
 use cede_torrent::create::{CreateError, Plan};
 use serde_json::json;
-use std::fs::OpenOptions;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,6 +25,11 @@ pub fn make(args: &MakeArgs) -> Result<(), Failure> {
         Plan::scan(&args.path, args.piece_length, not.as_deref()).map_err(|error| failed(&error))?;
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.torrent", plan.name)));
     let is_stdout = output.as_os_str() == "-";
+    if is_stdout && args.json {
+        return Err(Failure::Usage(
+            "-o -: standard output takes the torrent; name a file for --json".to_owned(),
+        ));
+    }
     if !is_stdout {
         check_place(&output, args.force)?;
     }
@@ -118,9 +124,11 @@ fn put(path: &Path, octets: &[u8], force: bool) -> Result<(), Failure> {
         let written = stdout.write_all(octets).and_then(|()| stdout.flush());
         return written.map_err(|error| Failure::Failed(format!("cannot write to standard output: {error}")));
     }
-    let mut options = OpenOptions::new();
-    options.write(true).truncate(true).create(true).create_new(!force);
-    let written = options.open(path).and_then(|mut file| file.write_all(octets));
+    let anew = || {
+        let written = File::create_new(path)?.write_all(octets);
+        written.inspect_err(|_| drop(fs::remove_file(path)))
+    };
+    let written = if force { whole::write(path, octets) } else { anew() };
     written.map_err(|error| {
         Failure::of_system(format!("cannot write {}: {error}", screen::named(path)), error.kind())
     })
@@ -130,7 +138,7 @@ fn tell(args: &MakeArgs, metainfo: &Metainfo, output: &Path, is_stdout: bool) ->
     let info = &metainfo.info;
     let magnet = magnet_of(metainfo);
     let files = info.real_files().count();
-    if args.json && !is_stdout {
+    if args.json {
         let value = json!({
             "file": output.display().to_string(),
             "info_hash": numbers::hex(&info.info_hash()),
