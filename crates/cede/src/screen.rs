@@ -178,6 +178,11 @@ pub fn report(text: &str) {
     }
 }
 
+/// The same of a JSON document, as one line of several.
+pub fn report_json_line(value: &Value) {
+    report(&format!("{value}\n"));
+}
+
 /// Whether standard output has taken all that was reported.
 ///
 /// # Errors

@@ -244,6 +244,11 @@ fn what_cannot_be_read_or_written_is_said_in_words() {
         let to = format!("127.0.0.1:{}", port_of(&mut recv));
         place.cede(&["send", "long", &to]).exits(1).complains("No space left");
         recv.end().exits(1).complains("make room");
+        let (_serve, to) = server(&place, &[]);
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut send = place.command(["send", &to, "-t", "1", "-i", "0.2", "--json-stream"]);
+        let sent = Finished::of(send.stdout(full).stderr(Stdio::piped()).output().unwrap());
+        assert_eq!(sent.exits(1).err.matches("error: cannot write to standard output").count(), 1);
     }
 }
 

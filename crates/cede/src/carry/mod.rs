@@ -15,6 +15,7 @@ mod transfer;
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::screen;
 use args::ControllerArgs;
 use cede_carry::bench::ControllerSpec;
 use cede_carry::{DialError, Stop, Stopper, Target, WireError};
@@ -45,7 +46,7 @@ fn run<F: Future<Output = Result<(), Failure>>>(verb: impl FnOnce(Stop) -> F) ->
     });
     // A thread may be reading from a terminal: it is not waited for.
     runtime.shutdown_background();
-    outcome
+    outcome.and_then(|()| screen::all_told())
 }
 
 /// How streams are opened with this controller.

@@ -128,7 +128,7 @@ impl Office {
         let now = self.totals();
         let look = Look::new(now, self.before, self.interval.unwrap_or_default(), &self.traffic);
         if self.json {
-            let _ = screen::print_json_line(&look.document(self.is_protected));
+            screen::report_json_line(&look.document(self.is_protected));
         } else if now != self.before {
             screen::mention(&look.line());
         }
@@ -147,7 +147,7 @@ impl Office {
         screen::mention(&format!("{text}\n"));
         if self.json {
             let address = address.to_string();
-            let _ = screen::print_json_line(
+            screen::report_json_line(
                 &json!({ "event": "waiting", "address": address, "protected": self.is_protected }),
             );
         }

@@ -254,7 +254,7 @@ impl Report {
     }
 
     fn event(&self, name: &str, data: &Value) {
-        let _ = screen::print_json_line(&json!({ "event": name, "data": data }));
+        screen::report_json_line(&json!({ "event": name, "data": data }));
     }
 }
 

@@ -148,7 +148,7 @@ impl Teller {
             data["peer"] = peer.to_string().into();
             // Who was refused has shown no key.
             data["protected"] = (self.is_protected && data["event"] != "refused").into();
-            let _ = screen::print_json_line(&data);
+            screen::report_json_line(&data);
         } else {
             let text: String = words.lines().map(|line| format!("#{number} {peer}  {line}\n")).collect();
             let _ = self.screen.say(&text);

@@ -287,5 +287,5 @@ impl Hub {
 /// A line for programs.
 pub fn print_event(torrent: Option<&[u8; 20]>, event: &str, data: &Value) {
     let torrent = torrent.map(|hash| numbers::hex(hash));
-    screen::report(&format!("{}\n", json!({ "event": event, "torrent": torrent, "data": data })));
+    screen::report_json_line(&json!({ "event": event, "torrent": torrent, "data": data }));
 }
