@@ -4,6 +4,7 @@
 
 use crate::origin::Origin;
 use cede_bt::{Family, PerFamily};
+use if_addrs::Interface;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -13,19 +14,20 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// From where we go to others.
 type Home = PerFamily<Option<IpAddr>>;
 
-/// The address on the way to the Internet, or of a network that has no way there.
-fn home(origin: Origin, family: Family) -> Option<IpAddr> {
-    let is_one = |ip: &IpAddr| {
-        Family::of(*ip) == family
-            && origin.reaches(family)
-            && origin.address().is_none_or(|address| address == *ip)
+/// By each family the address on the way to the Internet, or of a network that has no way there.
+fn home(origin: Origin) -> Home {
+    let [v4, v6] = Family::ALL.map(|family| origin.outward(family));
+    if v4.is_some() && v6.is_some() {
+        return PerFamily { v4, v6 };
+    }
+    let beyond = |it: &Interface| !it.is_loopback() && !it.is_link_local();
+    let mut near = if_addrs::get_if_addrs().unwrap_or_default();
+    near.retain(|it| beyond(it) && origin.address().is_none_or(|address| address == it.ip()));
+    let of = |family| {
+        let addresses = near.iter().map(Interface::ip).filter(|ip| Family::of(*ip) == family);
+        addresses.filter(|_| origin.reaches(family)).min()
     };
-    let near = || {
-        let interfaces = if_addrs::get_if_addrs().ok()?.into_iter();
-        let beyond = interfaces.filter(|it| !it.is_loopback() && !it.is_link_local());
-        beyond.map(|it| it.ip()).filter(is_one).min()
-    };
-    origin.outward(family).or_else(near)
+    PerFamily { v4: v4.or_else(|| of(Family::V4)), v6: v6.or_else(|| of(Family::V6)) }
 }
 
 /// Tells moves from what was seen at each look.
@@ -52,11 +54,10 @@ impl Moves {
 
 /// Calls `then` whenever the machine has come into another network, or back into one after it was in none.
 pub async fn watch(origin: Origin, mut then: impl AsyncFnMut()) {
-    let look = || PerFamily { v4: home(origin, Family::V4), v6: home(origin, Family::V6) };
-    let mut moves = Moves::begin(look());
+    let mut moves = Moves::begin(home(origin));
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        if moves.note(look()) {
+        if moves.note(home(origin)) {
             then().await;
         }
     }

@@ -437,7 +437,7 @@ fn announces_that_make_no_sense_are_told_and_count_for_no_seed() {
     let hash = format!("info_hash={}", "%07".repeat(20));
     for (number, left) in ["", "&left=-5", "&left=99999999999999999999"].iter().enumerate() {
         let peer = format!("%0{number}").repeat(20);
-        let line = announced(&mut tracker, &port, &format!("{hash}&peer_id={peer}&port=9{left}"));
+        let line = announced(&mut tracker, &port, &format!("{hash}&peer_id={peer}&port=9{number}{left}"));
         let told = (&line["left"], &line["seeders"], &line["leechers"]);
         assert_eq!(told, (&Value::Null, &0.into(), &(number + 1).into()), "{left}");
     }

@@ -53,9 +53,9 @@ Nothing is sent. A delay is that of all queues between a sender and where the ca
 most of it in the sender's own uplink; hosts on the observer's side of their uplink show none. What
 may be wrong with a figure stands in the column of flags: cede explain start-not-seen.
 
-Exit codes: 0 done, of an interface also by Ctrl-C; 1 a capture is damaged or cannot be read, none of
-its link types among them, or the interface is gone (what was read counts); 2 wrong usage; 3 not
-permitted; 130 Ctrl-C ended the reading of a capture (what was read counts).";
+Exit codes: 0 done, of an interface also by Ctrl-C; 1 a capture is damaged or cannot be read, as
+where no packet has a link type that is, or the interface is gone (what was read counts); 2 wrong
+usage; 3 not permitted; 130 Ctrl-C ended the reading of a capture (what was read counts).";
 
 /// Arguments of `cede meter`.
 #[derive(Args, Debug)]
