@@ -7,7 +7,7 @@ use bolero::{TypeGenerator, check, produce};
 use cede_bt::metainfo::{File, Info, Writer, sha1};
 use cede_torrent::check::{Watch, check as check_pieces};
 use cede_torrent::create::{CreateError, Plan};
-use cede_torrent::storage::{Allocation, Claims, Layout, Notes, Stamp, Storage};
+use cede_torrent::storage::{Allocation, Claims, Layout, Notes, Renamed, Stamp, Storage};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -391,18 +391,17 @@ fn a_name_that_is_made_to_meet_a_shortened_one_is_refused() {
     assert!(error.to_string().contains("two files"), "{error}");
 }
 
+/// A file in the folder "t".
+fn in_t(name: &str, length: u64, offset: u64) -> File {
+    let path = vec!["t".to_owned(), name.to_owned()];
+    File { path, length, offset, is_padding: false, is_executable: false }
+}
+
 /// Two names of one file stand in for a file system that does not look at the case of letters.
 #[test]
 #[cfg(unix)]
 fn names_that_lead_to_one_file_are_refused_and_others_that_are_alike_are_not() {
-    let file = |name: &str, length, offset| File {
-        path: vec!["t".to_owned(), name.to_owned()],
-        length,
-        offset,
-        is_padding: false,
-        is_executable: false,
-    };
-    let files = vec![file("README", 9, 0), file("other", 5, 9), file("readme", 7, 14)];
+    let files = vec![in_t("README", 9, 0), in_t("other", 5, 9), in_t("readme", 7, 14)];
     let pieces = sha1(&octets(21, 0)).to_vec();
     let writer = Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
     let info = Info::parse(&writer.info().encode()).unwrap();
@@ -422,6 +421,41 @@ fn names_that_lead_to_one_file_are_refused_and_others_that_are_alike_are_not() {
     fs::remove_file(at("readme")).unwrap();
     fs::write(at("readme"), "x").unwrap();
     claim(&[]).unwrap();
+}
+
+/// Files that were begun on another file system are found under the names that they have there, and no others are taken for them.
+#[test]
+#[cfg(unix)]
+fn substitutes_for_odd_names_are_found_and_nothing_else_is() {
+    let files = vec![in_t("a:b", 5, 0), in_t("a_b", 5, 5), in_t("what?", 7, 10)];
+    let content = octets(17, 0);
+    let pieces = sha1(&content).to_vec();
+    let writer = Writer { name: "t".into(), piece_length: PIECE as u32, pieces, files, ..Writer::default() };
+    let info = Info::parse(&writer.info().encode()).unwrap();
+    let scratch = Scratch::new();
+    let at = |name: &str| scratch.0.join("t").join(name);
+    let kept = || {
+        let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+        storage.claim().unwrap();
+        ([0, 2].map(|file| storage.path_of(file)), storage)
+    };
+    // Of the torrent itself, and somebody else's.
+    fs::create_dir(scratch.0.join("t")).unwrap();
+    fs::write(at("a_b"), &content[5..10]).unwrap();
+    fs::write(at("what_"), "longer than it").unwrap();
+    let (names, storage) = kept();
+    assert_eq!(names, [at("a:b"), at("what?")]);
+    assert_eq!((storage.renamed(0), fs::read_dir(scratch.0.join("t")).unwrap().count()), (None, 2));
+    fs::remove_file(at("a_b")).unwrap();
+    fs::write(at("what_"), &content[10..]).unwrap();
+    let wanted = [true, false, true];
+    let storage = Storage::new(&scratch.0, &info, &wanted).unwrap();
+    storage.claim().unwrap();
+    assert_eq!([0, 2].map(|file| storage.path_of(file)), [at("a_b"), at("what_")]);
+    assert_eq!(storage.renamed(2), Some(Renamed::Odd));
+    let mut read = vec![0; 7];
+    storage.read(10, &mut read).unwrap();
+    assert_eq!(read, content[10..]);
 }
 
 /// Of several torrents in one folder no file is another's file or folder. Two names of one file stand in for a file system that does not

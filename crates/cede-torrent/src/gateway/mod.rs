@@ -82,8 +82,11 @@ pub fn keep(
         return None;
     }
     let (over, is_over) = watch::channel(false);
+    let mut nonce = [0; 12];
+    getrandom::fill(&mut nonce).ok()?;
     let (again, port, listener) = (Rc::<Notify>::default(), listener.port(), listener.clone());
-    let asker = Asker { host, port, protocols, listener, notes, told: None, is_over, clock: Clock::begin() };
+    let (told, clock) = (None, Clock::begin());
+    let asker = Asker { host, port, protocols, listener, notes, told, nonce, is_over, clock };
     Some(Keeper { over, again: again.clone(), task: tokio::task::spawn_local(asker.run(again)) })
 }
 
@@ -94,6 +97,8 @@ struct Asker {
     listener: Rc<Listener>,
     notes: UnboundedSender<Mapping>,
     told: Option<Mapping>,
+    /// By which a router knows whose a mapping is (RFC 6887, section 11.2): who asks anew has it still.
+    nonce: [u8; 12],
     is_over: watch::Receiver<bool>,
     clock: Clock,
 }
@@ -154,9 +159,7 @@ impl Asker {
     async fn ask_gateway(&mut self, gateway: SocketAddr) -> io::Result<()> {
         let socket = UdpSocket::bind((self.host, 0)).await?;
         socket.connect(gateway).await?;
-        let mut nonce = [0; 12];
-        getrandom::fill(&mut nonce).map_err(io::Error::other)?;
-        let mut client = Client::new(self.host, self.port, &self.protocols, nonce, self.clock.now());
+        let mut client = Client::new(self.host, self.port, &self.protocols, self.nonce, self.clock.now());
         let (mut octets, mut is_over, mut is_leaving) = ([0; 1_100], self.is_over.clone(), false);
         loop {
             while let Some(request) = client.poll_transmit(self.clock.now()) {

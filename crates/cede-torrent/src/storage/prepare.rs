@@ -49,11 +49,17 @@ impl Storage {
         self.own_files().filter(|index| names::odd(&self.layout.files()[*index].path).next().is_some())
     }
 
-    /// What is there of odd files tells what the file system takes in their names.
+    /// What is there of odd files tells what the file system takes in their names. A substitute counts that is as long as the file, and no
+    /// other file's name.
     pub(super) fn see_names(&self) {
+        let files = self.layout.files();
         let is_there = |index: usize, taken| {
-            let path = names::kept_path(&self.layout.files()[index].path, taken);
-            self.folder.file(&path, Access::Read).is_ok()
+            let path = names::kept_path(&files[index].path, taken);
+            let found = self.folder.file(&path, Access::Read).ok();
+            found.is_some_and(|(_, found)| {
+                taken == Taken::All
+                    || found.len() == files[index].length && files.iter().all(|file| file.path != path)
+            })
         };
         let seen = self
             .odd_files()
