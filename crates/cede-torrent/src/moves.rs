@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// The machine's addresses are looked at so often; what was seen twice is so. Where a lease is renewed one may be missing for a moment.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// From where we go to others.
 type Home = PerFamily<Option<IpAddr>>;

@@ -60,7 +60,7 @@ impl Exits {
             let is_last = !others.clone().any(|other| self.is_beyond(other, *place, THERE_TO_BACK, seen_min));
             is_last && others.any(|other| self.is_beyond(*place, other, ratio, seen_min))
         };
-        let before = known.clone().find(|place| Some(self.places[*place]) == self.exit);
+        let before = self.exit.and_then(|exit| self.find(exit));
         let still = before.filter(|place| is_exit(place, THERE_TO_BACK_STILL));
         let came = |place: &usize| self.seen.iter().map(|from| u16::from(from[*place])).sum::<u16>();
         let exits = known.clone().filter(|place| is_exit(place, THERE_TO_BACK));
@@ -81,16 +81,19 @@ impl Exits {
 
     /// Whether packets that are seen there leave by the exit, as others did.
     pub(crate) fn goes_on_from(&self, place: Place) -> bool {
-        let number =
-            |place: Place| self.places[..usize::from(self.known)].iter().position(|known| *known == place);
-        let [Some(exit), Some(from)] = [self.exit.and_then(number), number(place)] else { return false };
+        let exit = self.exit.and_then(|exit| self.find(exit));
+        let (Some(exit), Some(from)) = (exit, self.find(place)) else { return false };
         exit == from || self.is_beyond(exit, from, THERE_TO_BACK_STILL, 1)
+    }
+
+    /// The number of a place that is known.
+    fn find(&self, place: Place) -> Option<usize> {
+        self.places[..usize::from(self.known)].iter().position(|known| *known == place)
     }
 
     /// The number of a place; one of which nothing is known has the next one.
     fn number(&mut self, place: Place) -> Option<usize> {
-        let known = usize::from(self.known);
-        let number = self.places[..known].iter().position(|known| *known == place).unwrap_or(known);
+        let number = self.find(place).unwrap_or(self.known.into());
         *self.places.get_mut(number)? = place;
         self.known = self.known.max(number as u8 + 1);
         Some(number)

@@ -9,15 +9,12 @@ use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::rc::Rc;
-use std::time::Duration;
-
-/// The machine's addresses are looked at so often; one that was missing twice is gone. Where a lease is renewed one may be missing for a moment.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What of a name tells the client and its version (BEP 20).
 const CLIENT_OCTETS: usize = 8;
 
-/// Addresses that connections go out from and that were missing at the last look, and peers that were lost with such a one.
+/// Addresses that connections go out from and that were missing at the last look (one that is missing twice is gone), and peers that were lost
+/// with such a one.
 #[derive(Default)]
 pub(super) struct Away {
     missing: HashSet<IpAddr>,

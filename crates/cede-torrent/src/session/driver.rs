@@ -1,12 +1,13 @@
 //! What has to run beside the connections' tasks: deadlines, what the disk says, notes, and who hears of whom.
 
-use super::away::{Away, LOOK_EVERY};
+use super::away::Away;
 use super::choices::{Told, greeting};
 use super::dial;
 use super::error::SessionError;
 use super::state::{Inner, State};
 use crate::disk::Report;
 use crate::listener::Listener;
+use crate::moves::LOOK_EVERY;
 use crate::reception::Door;
 use crate::storage::{Notes, Stamp, Storage};
 use cede_bt::engine::Hearers;

@@ -21,15 +21,8 @@ pub enum Taken {
     Plain,
 }
 
-const fn is_plain(letter: char) -> bool {
-    let mut at = 0;
-    while at < ODD.len() {
-        if letter == ODD[at] {
-            return false;
-        }
-        at += 1;
-    }
-    !letter.is_ascii_control()
+fn is_plain(letter: char) -> bool {
+    !letter.is_ascii_control() && !ODD.contains(&letter)
 }
 
 /// What of a path not all file systems take in a name.

@@ -84,8 +84,11 @@ fn bind(args: &TrackerArgs, only: &[[u8; 20]]) -> Result<Tracker, Failure> {
 
 /// One line for each announce, with its time.
 fn tell(entry: &Entry, is_json: bool) {
-    let line = if is_json { format!("{}\n", document(entry)) } else { text(entry, now_s()) };
-    screen::report(&line);
+    if is_json {
+        screen::report_json_line(&document(entry));
+    } else {
+        screen::report(&text(entry, now_s()));
+    }
 }
 
 const fn over(entry: &Entry) -> &'static str {
