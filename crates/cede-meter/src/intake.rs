@@ -63,6 +63,8 @@ pub struct Counters {
     pub timeless: u64,
     /// Seen at another interface of the machine that captured, where they say more ([`crate::Meter`] keeps one view of each).
     pub seen_twice: u64,
+    /// Seen before a queue when the capture behind it had ended: what they say of the other direction counts, and when they were seen does not.
+    pub early: u64,
     /// Of flows that several interfaces show and that came back when it had been forgotten, for want of memory, which one shows them best:
     /// they may count twice.
     pub taken_again: u64,

@@ -26,6 +26,7 @@ pub fn counters(counters: &Counters) -> Value {
         "cut_packets": counters.cut,
         "packets_without_time": counters.timeless,
         "packets_seen_twice": counters.seen_twice,
+        "packets_before_a_queue_alone": counters.early,
         "packets_that_may_count_twice": counters.taken_again,
         "packets_outside_time": counters.outside,
         "packets_that_do_not_pass": counters.filtered,

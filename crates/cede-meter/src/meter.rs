@@ -229,18 +229,18 @@ impl Meter {
         if let Some(dropped) = judged.dropped {
             self.counters.flows -= u64::from(self.stock.remove(&dropped));
         }
+        let packet = Packet { side: judged.side, hop_limit: judged.hop_limit(packet.hop_limit), ..packet };
         match judged.verdict {
             Verdict::Repeats => return self.counters.seen_twice += 1,
+            Verdict::Early => {
+                self.counters.early += 1;
+                return self.stock.take_early(&judged.key, &packet);
+            }
             Verdict::Begins => self.stock.begin_again(&judged.key, judged.side),
             Verdict::Take => {}
         }
         let hash = self.stock.hash(&judged.key);
-        self.take_as(
-            judged.key,
-            hash,
-            &Packet { side: judged.side, hop_limit: judged.hop_limit(packet.hop_limit), ..packet },
-            is_cut,
-        );
+        self.take_as(judged.key, hash, &packet, is_cut);
     }
 
     #[inline]
@@ -354,6 +354,7 @@ impl Counters {
         self.cut += other.cut;
         self.timeless += other.timeless;
         self.seen_twice += other.seen_twice;
+        self.early += other.early;
         self.taken_again += other.taken_again;
         self.evicted += other.evicted;
         self.thinned += other.thinned;

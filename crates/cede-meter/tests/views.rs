@@ -438,7 +438,7 @@ fn by_two_machines(is_tcp: bool, ahead_us: u64) -> Vec<Shown> {
             [ipv4(6, B.0, A.0, &data.octets(B.1, A.1)), ipv4(6, A.0, B.0, &ack.octets(A.1, B.1))]
         } else {
             let data = utp(Kind::Data, 8, (k as u16, 4), (sent as u32, 5), 100);
-            let ack = utp(Kind::State, 7, (5, k as u16), (leaves as u32, 500), 0);
+            let ack = utp(Kind::State, 7, (5, k as u16), (leaves as u32, queue as u32), 0);
             [ipv4(17, B.0, A.0, &udp(B.1, A.1, &data)), ipv4(17, A.0, B.0, &udp(A.1, B.1, &ack))]
         };
         let mut see = |time_us: u64, capture: u16, packet: &[u8]| {
@@ -544,6 +544,65 @@ fn where_one_capture_ends_another_goes_on() {
         }
     }
     assert_eq!((tap.found().flow(B.0).packets, tap.0.counters().seen_twice), (1_000, 500));
+}
+
+/// As [`together`]; one capture has no more behind its last packet.
+fn together_until_one_ends(mut shown: Vec<Shown>, ends: u16) -> Tap {
+    shown.sort_by_key(|(time_us, ..)| *time_us);
+    let last = shown.iter().rposition(|(_, capture, _)| *capture == ends);
+    let mut tap = Tap::new(Config::default());
+    for (index, (time_us, capture, frame)) in shown.iter().enumerate() {
+        tap.0.go_to_capture(*capture);
+        tap.frame(*time_us, frame);
+        if Some(index) == last {
+            tap.0.end_capture(ends);
+        }
+    }
+    tap
+}
+
+/// What was captured behind the queue ends before the rest does.
+#[test]
+fn packets_that_are_yet_to_wait_tell_of_no_empty_queue() {
+    const END_US: u64 = 40_000_000;
+    for is_tcp in [true, false] {
+        for ahead_us in [0, 1_000_000] {
+            // Every other answer, so that each is of two packets: one that comes so late for one alone says nothing.
+            let all = by_two_machines(is_tcp, ahead_us);
+            let seen = all.chunks(4).zip(0..).flat_map(|(seen, k)| &seen[..if k % 2 == 0 { 2 } else { 4 }]);
+            let shown: Vec<Shown> = seen.cloned().collect();
+            let cut = |captures: &[u16]| {
+                let stays = |seen: &&Shown| seen.0 < END_US || !captures.contains(&seen.1);
+                together_until_one_ends(shown.iter().filter(stays).cloned().collect(), 1)
+            };
+            let taps = [cut(&[1]), cut(&[0, 1])];
+            let [direct, shorter] =
+                [&taps[0], &taps[1]].map(|tap| tap.found().queue_us(B.0, Estimator::Direct));
+            assert!(direct.len() > 1_400 && direct == shorter, "{is_tcp} {ahead_us}");
+            let early = taps[0].0.counters().early;
+            assert!((1_400..1_600).contains(&early) && taps[1].0.counters().early == 0, "{early}");
+            let found = taps[0].found();
+            assert!(!found.flow(B.0).flags.has(Flags::CLOCK_STEP), "{is_tcp} {ahead_us}");
+            assert!((2_900..=3_120).contains(&found.flow(B.0).packets), "{}", found.flow(B.0).packets);
+            // What TCP's receiver says of those that came later counts, as where nothing ended; uTP's would have to be held against when they came.
+            let echoed = |tap: &Tap| tap.found().queue_us(B.0, Estimator::Echoed);
+            let [after, until, all] = [&taps[0], &taps[1], &together(shown.clone())].map(echoed);
+            assert!(after.len() > until.len() + 700 || !is_tcp, "{ahead_us} {} {}", after.len(), until.len());
+            let most = |delays: &[f64]| delays.iter().copied().fold(0.0, f64::max);
+            assert!((most(&after) - most(&all)).abs() < 5_000.0, "{is_tcp} {ahead_us}");
+        }
+    }
+}
+
+/// Both are on the same side of the queue: it is of no matter which one ends.
+#[test]
+fn of_two_captures_without_a_queue_between_the_first_goes_on_alone() {
+    let again = |seen: &Shown| (seen.0 + 40, 2, seen.2.clone());
+    let behind: Vec<Shown> = by_two_machines(false, 0).into_iter().filter(|seen| seen.1 == 1).collect();
+    let shown = behind.iter().filter(|seen| seen.0 < 40_000_000).map(again).chain(behind.clone());
+    let delays = [together_until_one_ends(shown.collect(), 2), together(behind)];
+    let delays = delays.map(|tap| tap.found().queue_us(B.0, Estimator::Direct).len());
+    assert!(delays[1] == 3_000 && (2_950..=3_000).contains(&delays[0]), "{delays:?}");
 }
 
 /// Two machines that have nothing to do with each other.

@@ -18,6 +18,8 @@ const THERE_TO_BACK: u16 = 4;
 const THERE_TO_BACK_STILL: u16 = 2;
 /// Where so many were counted, half of all are forgotten: ways change.
 const COUNT_MAX: u8 = 200;
+/// Packets that take by so much longer from one place to another than others do have waited between the two.
+const WAIT_US_MIN: u32 = 1_000;
 
 /// What is known of one direction.
 #[derive(Clone, Copy, Default, Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct Exits {
     exit: Option<Place>,
     /// Until when the exit is that of what else goes there, unless packets are seen to go on from it.
     taken_over_until_us: u64,
+    /// How long packets took at least and at most to the exit, by the clocks of those who saw them.
+    took_us: Option<[u32; 2]>,
 }
 
 impl Exits {
@@ -43,14 +47,29 @@ impl Exits {
         self.taken_over_until_us > 0
     }
 
-    /// Notes a packet that was seen at one interface, and then at another. Of less than `seen_min` nothing is believed.
-    pub(crate) fn note(&mut self, came: Place, left: Place, seen_min: u8, now_us: u64) {
-        let (Some(came), Some(left)) = (self.number(came), self.number(left)) else { return };
+    /// Notes a packet that was seen at one interface, and then at another, and when. Of less than `seen_min` nothing is believed.
+    pub(crate) fn note(&mut self, places: [Place; 2], seen_min: u8, [came_us, now_us]: [u64; 2]) {
+        let exit = self.exit;
+        let [Some(came), Some(left)] = places.map(|place| self.number(place)) else { return };
         self.seen[came][left] += 1;
         if self.seen[came][left] >= COUNT_MAX {
             self.seen.as_flattened_mut().iter_mut().for_each(|count| *count /= 2);
         }
         self.choose(seen_min, now_us);
+        if self.exit != exit {
+            self.took_us = None;
+        }
+        if self.exit == Some(places[1]) {
+            let us = u32::try_from(now_us.saturating_sub(came_us)).unwrap_or(u32::MAX);
+            let [least, most] = self.took_us.unwrap_or([us; 2]);
+            self.took_us = Some([least.min(us), most.max(us)]);
+        }
+    }
+
+    /// Whether packets that are seen there wait before they leave, as far as was seen.
+    pub(crate) fn wait_between(&self, place: Place) -> bool {
+        let has_waited = self.took_us.is_some_and(|[least, most]| most - least >= WAIT_US_MIN);
+        has_waited && self.exit != Some(place) && self.goes_on_from(place)
     }
 
     fn choose(&mut self, seen_min: u8, now_us: u64) {
@@ -110,7 +129,7 @@ mod tests {
     use super::*;
 
     fn note(exits: &mut Exits, [came, left]: [u32; 2]) {
-        exits.note(Place::numbered(came), Place::numbered(left), 2, 0);
+        exits.note([came, left].map(Place::numbered), 2, [0, 0]);
     }
 
     #[test]
@@ -139,7 +158,7 @@ mod tests {
     fn others_way_is_taken_until_another_one_is_seen() {
         let told = |note: [u32; 2], now_us: u64| {
             let mut exits = Exits::like_others(Some(Place::numbered(3)), 0);
-            (0..9).for_each(|_| exits.note(Place::numbered(note[0]), Place::numbered(note[1]), 2, now_us));
+            (0..9).for_each(|_| exits.note(note.map(Place::numbered), 2, [now_us, now_us]));
             exits.exit()
         };
         let [near, far] = [2, 3].map(|place| Some(Place::numbered(place)));

@@ -126,7 +126,7 @@ impl Place {
         self.0 >> 16 == other.0 >> 16
     }
 
-    const fn is_in(self, capture: u16) -> bool {
+    pub(crate) const fn is_in(self, capture: u16) -> bool {
         (self.0 >> 16) as u16 == capture
     }
 }

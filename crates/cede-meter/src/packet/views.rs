@@ -10,9 +10,10 @@
 //! Several captures of the same time may be of one machine's interfaces, of two machines that the same packets pass, or of any two. So of each
 //! direction the packets of one capture count, those of the one that shows them last where some were found in both; where none was, as the clocks
 //! of two machines are too far apart, those of the capture that showed it first. When that one has ended, or says nothing more, another one
-//! goes on from where it was.
+//! goes on from where it was; but for the times of its packets where these are yet to wait.
 //!
-//! **What it leaves out.** Of a direction whose packets go by turns over two wires that were captured apart, those of the other one.
+//! **What it leaves out.** Of a direction whose packets go by turns over two wires that were captured apart, those of the other one. That a flow waits
+//! which begins when the capture behind its queue has ended.
 //!
 //! **How it was validated.** A router's view of a queue of its own (`tests/views.rs`), and a real one's beside the far end.
 
@@ -66,6 +67,8 @@ pub(crate) enum Verdict {
     Repeats,
     /// It is seen better from now on: what was seen before does not count.
     Begins,
+    /// It is yet to wait, and where it leaves is shown no more: what it says counts, and when it was seen does not.
+    Early,
 }
 
 /// The view that is kept of a direction, and when it showed a packet last.
@@ -86,6 +89,8 @@ struct Sides {
     kept: [Option<Kept>; 2],
     /// By which interface packets leave, where views do not say.
     exits: [Exits; 2],
+    /// Where packets are seen first now that the capture has ended that shows where they leave.
+    early: [Option<Place>; 2],
     /// Until when what is known of a direction may be given up for what was learnt of that, once it first was.
     begins_until_us: [Option<u64>; 2],
     /// A packet was seen in another place, too.
@@ -241,22 +246,17 @@ impl Views {
         let is_way_told = left.view.has_way_beside(&came.view)
             && !self.find(&name).is_some_and(|sides| sides.exits[side].is_taken_over());
         if !is_way_told && (pair.is_some() || left.key == came.key) {
-            self.note_way((name, side), [&came.view, &left.view], left.time_us, known);
+            self.note_way((name, side), twin, known);
         }
         pair.and_then(|pair| self.confirm(&pair, left.time_us, known))
     }
 
     /// Notes that a packet came by an interface and left by another.
-    fn note_way(
-        &mut self,
-        (key, side): (Key, Side),
-        [came, left]: [&View; 2],
-        now_us: u64,
-        known: Known<'_>,
-    ) {
-        let sides = self.sides(key, now_us, known);
+    fn note_way(&mut self, (key, side): (Key, Side), Twin { came, left }: &Twin, known: Known<'_>) {
+        let sides = self.sides(key, left.time_us, known);
         let before = sides.exits[side].exit();
-        sides.exits[side].note(came.place(), left.place(), left.sightings_min(), now_us);
+        let places = [came.view.place(), left.view.place()];
+        sides.exits[side].note(places, left.view.sightings_min(), [came.time_us, left.time_us]);
         let exit = sides.exits[side].exit();
         // Until now views of all interfaces were taken, or those of one that is no way out.
         if let Some(kept) = sides.kept[side].as_mut().filter(|_| before != exit) {
@@ -326,6 +326,7 @@ impl Sides {
             key,
             kept: [None; 2],
             exits,
+            early: [None; 2],
             begins_until_us,
             is_passed_on: [false; 2],
             passed_over,
@@ -347,9 +348,20 @@ impl Sides {
     }
 
     /// As [`Views::judge`].
-    fn judge(&mut self, side: Side, view: View, (time_us, said): (u64, &Said), ended: &[u16]) -> Verdict {
+    fn judge(&mut self, side: Side, view: View, said: (u64, &Said), ended: &[u16]) -> Verdict {
+        self.last_us = said.0;
+        self.judge_early(side, view.place(), ended)
+            .unwrap_or_else(|| self.judge_beside_kept(side, view, said, ended))
+    }
+
+    fn judge_beside_kept(
+        &mut self,
+        side: Side,
+        view: View,
+        (time_us, said): (u64, &Said),
+        ended: &[u16],
+    ) -> Verdict {
         let kept = self.kept[side];
-        self.last_us = time_us;
         // Of those that leave by two interfaces it is learnt by which they do last.
         let is_learnt = view.is_untold() || self.exits[side].exit().is_some();
         let goes_on = self.exits[side].goes_on_from(view.place());
@@ -381,6 +393,19 @@ impl Sides {
             self.kept[side] = Some(Kept { view, last_us: time_us, stamp, missed_us: None });
         }
         verdict
+    }
+
+    /// Of a packet that was seen in front of a queue, where the capture that shows how packets leave it has ended; else nothing. Of several that
+    /// go on the first one counts.
+    fn judge_early(&mut self, side: Side, place: Place, ended: &[u16]) -> Option<Verdict> {
+        let is_over = |place: Place| ended.iter().any(|&ended| place.is_in(ended));
+        let exits = &self.exits[side];
+        if !exits.exit().is_some_and(is_over) || is_over(place) || !exits.wait_between(place) {
+            return None;
+        }
+        let first = self.early[side].filter(|first| !is_over(*first)).unwrap_or(place);
+        self.early[side] = Some(first);
+        Some(if first == place { Verdict::Early } else { Verdict::Repeats })
     }
 
     /// What is known of a direction is given up for a better view at one time at most where that is learnt (`learnt_us`), and never of a flow

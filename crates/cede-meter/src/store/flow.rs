@@ -144,8 +144,23 @@ impl Flow {
                 pool.push(&mut from.direct, sample);
             }
         }
+        self.hear(packet, pool)
+    }
+
+    /// As [`Self::take`], of a packet of which nobody saw how long it waited: neither its own clock nor a round trip is to be read from when it was seen.
+    pub(crate) fn take_early(&mut self, packet: &Packet, pool: &mut Pool) -> usize {
+        self.marks.set(packet.marks(|| self.utp_last_us()));
+        self.split(packet.side).0.totals.add(packet);
+        self.hear(packet, pool)
+    }
+
+    /// Takes in what a packet says of the other direction; as [`Self::take`].
+    #[inline(always)]
+    fn hear(&mut self, packet: &Packet, pool: &mut Pool) -> usize {
+        let Packet { side, time_us, .. } = *packet;
         match &packet.said {
             Said::Tcp(said) => {
+                let (from, to) = self.split(side);
                 let (overflows, grown) = take_tcp(from, to, time_us, said, pool);
                 self.marks.set(if overflows { Marks::LOST_TRACK } else { Marks::NONE });
                 return grown;

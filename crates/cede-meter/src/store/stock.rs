@@ -122,6 +122,15 @@ impl Stock {
         self.flow_bytes += flow.heap_bytes();
     }
 
+    /// Takes in what a packet says that was seen too early to tell how long it waited. Of a flow that is not there it tells nothing.
+    pub(crate) fn take_early(&mut self, key: &Key, packet: &Packet) {
+        let hash = self.hash(key);
+        let Some(place) = self.find(hash, key) else { return };
+        let index = if place.is_short() { self.grow(place.index(), hash) } else { place.index() };
+        let grown = self.flows.get_mut(index).take_early(packet, &mut self.pool);
+        self.flow_bytes = self.flow_bytes.wrapping_add(grown);
+    }
+
     /// Takes a flow out, which is another one's; whether it was there.
     pub(crate) fn remove(&mut self, key: &Key) -> bool {
         let hash = self.hash(key);

@@ -408,6 +408,19 @@ impl<'a> Merge<'a> {
                 self.late.len() - 1
             ));
         }
+        self.tell_of_flows(meter);
+    }
+
+    /// Which of them do not count as one would expect.
+    fn tell_of_flows(&self, meter: &Meter) {
+        let early = meter.counters().early;
+        if early > 0 {
+            self.progress.remark(format!(
+                "of {} only what stands in them counts, and not when they came: they were yet to wait in a queue when the capture\n  \
+                 behind it had ended already (--until cuts all at one time)",
+                many(early, "packet")
+            ));
+        }
         let apart = meter.flows_apart();
         if apart > 0 {
             let whom = if apart == 1 { "it" } else { "them" };
