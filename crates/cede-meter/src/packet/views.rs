@@ -364,14 +364,8 @@ impl Sides {
         let kept = self.kept[side];
         // Of those that leave by two interfaces it is learnt by which they do last.
         let is_learnt = view.is_untold() || self.exits[side].exit().is_some();
-        let goes_on = self.exits[side].goes_on_from(view.place());
-        let silence_us = if goes_on { WAIT_US_MAX } else { SILENCE_US };
-        let is_over = kept.is_some_and(|kept| {
-            // Where no way is told, a view that comes first after a pause may be that of a packet which is still to leave.
-            let shows_no_more =
-                if is_learnt { kept.is_missed(time_us, silence_us) } else { kept.is_silent(time_us) };
-            shows_no_more || ended.contains(&kept.view.capture)
-        });
+        let is_over = self.is_over(side, view, is_learnt, time_us)
+            || kept.is_some_and(|kept| ended.contains(&kept.view.capture));
         if is_over {
             self.exits[side] = Exits::default();
             // What was seen until then is worth as much as what comes.
@@ -393,6 +387,16 @@ impl Sides {
             self.kept[side] = Some(Kept { view, last_us: time_us, stamp, missed_us: None });
         }
         verdict
+    }
+
+    /// Whether what is kept of a direction shows no more.
+    fn is_over(&self, side: Side, view: View, is_learnt: bool, time_us: u64) -> bool {
+        let goes_on = self.exits[side].goes_on_from(view.place());
+        let silence_us = if goes_on { WAIT_US_MAX } else { SILENCE_US };
+        self.kept[side].is_some_and(|kept| {
+            // Where no way is told, a view that comes first after a pause may be that of a packet which is still to leave.
+            if is_learnt { kept.is_missed(time_us, silence_us) } else { kept.is_silent(time_us) }
+        })
     }
 
     /// Of a packet that was seen in front of a queue, where the capture that shows how packets leave it has ended; else nothing. Of several that
