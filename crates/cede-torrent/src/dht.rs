@@ -22,12 +22,14 @@ use std::collections::HashSet;
 use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::mpsc::{
+    UnboundedReceiver as Receiver, UnboundedSender as Sender, unbounded_channel as channel,
+};
 
 /// The usual port, where it is free.
 const PORT: u16 = 6881;
@@ -48,7 +50,7 @@ const ALONE: Span = Span::from_secs(5);
 const AT_ONCE: usize = 8;
 /// Our own nodes are asked so often for what others have told them.
 const OWN_EVERY: Span = Span::from_secs(1);
-/// It is looked so often whether there is something to do.
+/// Where nothing comes it is looked no more often than this what is due: that waits for what else soon will be.
 const STEP: Duration = Duration::from_millis(50);
 /// Names that lead nowhere are looked up again after so long, and so many times.
 const NAMES_AGAIN: Duration = Duration::from_secs(10);
@@ -123,7 +125,7 @@ impl OurNode {
         &self,
         info_hash: [u8; 20],
         port: impl Fn(Family) -> Option<u16> + Send + 'static,
-        found: UnboundedSender<Vec<SocketAddr>>,
+        found: Sender<Vec<SocketAddr>>,
     ) -> io::Result<()> {
         let search = Search {
             info_hash,
@@ -214,7 +216,7 @@ enum Stage {
 struct Search {
     info_hash: [u8; 20],
     port: Box<dyn Fn(Family) -> Option<u16> + Send>,
-    found: UnboundedSender<Vec<SocketAddr>>,
+    found: Sender<Vec<SocketAddr>>,
     /// Those that were told of since the table of their family was last asked.
     told: HashSet<SocketAddr>,
     stages: PerFamily<Stage>,
@@ -296,7 +298,9 @@ fn work(nodes: Vec<(Node, std::net::UdpSocket)>, queue: Receiver<Order>) {
         });
         if let Ok(posts) = posts.collect::<io::Result<Vec<Post>>>() {
             let (clock, searches) = (Clock::begin(), Vec::new());
-            Worker { posts, clock, queue, searches, own_at: Time::ZERO, first: 0 }.run().await;
+            Worker { posts, clock, queue, is_over: false, searches, own_at: Time::ZERO, first: 0 }
+                .run()
+                .await;
         }
     });
 }
@@ -306,6 +310,8 @@ struct Worker {
     posts: Vec<Post>,
     clock: Clock,
     queue: Receiver<Order>,
+    /// Nobody orders anything any more.
+    is_over: bool,
     searches: Vec<Search>,
     own_at: Time,
     /// The post that is read first, by turns.
@@ -314,7 +320,8 @@ struct Worker {
 
 impl Worker {
     async fn run(mut self) {
-        while self.take_orders() || !self.searches.is_empty() {
+        while !self.is_over || !self.searches.is_empty() {
+            self.take_orders();
             self.searches.retain(|search| !search.found.is_closed());
             self.begin_due();
             let now = self.clock.now();
@@ -328,17 +335,22 @@ impl Worker {
         }
     }
 
-    /// Whether there may be further ones.
-    fn take_orders(&mut self) -> bool {
+    fn take_orders(&mut self) {
         loop {
             match self.queue.try_recv() {
-                Ok(Order::Search(search)) => self.searches.push(search),
-                Ok(Order::Enter(entries)) => self.enter(&entries),
-                Ok(Order::Meet(node)) => self.meet(node),
-                Ok(Order::Again) => self.begin_again(),
-                Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => return false,
+                Ok(order) => self.heed_order(order),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => return self.is_over = true,
             }
+        }
+    }
+
+    fn heed_order(&mut self, order: Order) {
+        match order {
+            Order::Search(search) => self.searches.push(search),
+            Order::Enter(entries) => self.enter(&entries),
+            Order::Meet(node) => self.meet(node),
+            Order::Again => self.begin_again(),
         }
     }
 
@@ -369,28 +381,57 @@ impl Worker {
         }
     }
 
-    /// Waits a little for a datagram, at whichever socket.
+    /// How long there is nothing to do, unless something comes.
+    fn pause(&self) -> Duration {
+        let due_at = |post: &Post| {
+            let stages = self.searches.iter().map(|search| &search.stages[post.node.family()]);
+            let due = stages.filter_map(|stage| if let Stage::Due(at) = stage { Some(*at) } else { None });
+            due.fold(post.node.poll_timeout(), Time::min)
+        };
+        let next = self.posts.iter().map(due_at).fold(self.own_at, Time::min);
+        Duration::from_nanos(next.since(self.clock.now()).as_nanos()).max(STEP)
+    }
+
+    /// Waits for a datagram, at whichever socket, for an order, or until something is due.
     async fn receive(&mut self) {
         let mut octets = [0; MESSAGE_BYTES];
-        let count = self.posts.len();
+        let pause = self.pause();
         self.first += 1;
-        let read = poll_fn(|context| {
-            for at in (0..count).map(|at| (at + self.first) % count) {
-                let mut buffer = ReadBuf::new(&mut octets);
-                let read = self.posts[at].socket.poll_recv_from(context, &mut buffer);
-                if let Poll::Ready(Ok(from)) = read {
-                    return Poll::Ready((at, from, buffer.filled().len()));
-                }
-            }
-            Poll::Pending
+        let read = poll_fn(|context| match self.poll_order(context) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => self.poll_read(context, &mut octets).map(Some),
         });
-        let Ok((at, from, len)) = tokio::time::timeout(STEP, read).await else { return };
+        let Ok(Some((at, from, len))) = tokio::time::timeout(pause, read).await else { return };
         let now = self.clock.now();
         if self.posts[at].may_read(now)
             && let Some((post, other)) = self.post(at)
         {
             post.node.receive(now, from, &octets[..len], other);
         }
+    }
+
+    /// Ready where somebody has ordered something.
+    fn poll_order(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.is_over {
+            return Poll::Pending;
+        }
+        self.queue.poll_recv(context).map(|order| match order {
+            Some(order) => self.heed_order(order),
+            None => self.is_over = true,
+        })
+    }
+
+    /// At which socket a datagram has come, from where, and its octets.
+    fn poll_read(&self, context: &mut Context<'_>, octets: &mut [u8]) -> Poll<(usize, SocketAddr, usize)> {
+        let count = self.posts.len();
+        for at in (0..count).map(|at| (at + self.first) % count) {
+            let mut buffer = ReadBuf::new(octets);
+            let read = self.posts[at].socket.poll_recv_from(context, &mut buffer);
+            if let Poll::Ready(Ok(from)) = read {
+                return Poll::Ready((at, from, buffer.filled().len()));
+            }
+        }
+        Poll::Pending
     }
 
     /// One of them, and the node of the other.
@@ -445,12 +486,11 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::sync::mpsc::unbounded_channel;
 
     /// Whoever looked while a table had nobody, and would look again seconds later, does so once it has somebody.
     #[test]
     fn what_found_nobody_is_looked_for_again_once_somebody_is_known() {
-        let ((_, queue), (found, _peers)) = (channel(), unbounded_channel());
+        let ((_, queue), (found, _peers)) = (channel(), channel());
         let later = || Stage::Due(Time::from_secs(100));
         let stages =
             [PerFamily { v4: later(), v6: later() }, PerFamily { v4: Stage::Asking(true, 0), v6: later() }];
@@ -462,7 +502,15 @@ mod tests {
             stages,
         });
         let (clock, searches) = (Clock::begin(), searches.into());
-        let mut worker = Worker { posts: Vec::new(), clock, queue, searches, own_at: Time::ZERO, first: 0 };
+        let mut worker = Worker {
+            posts: Vec::new(),
+            clock,
+            queue,
+            is_over: false,
+            searches,
+            own_at: Time::ZERO,
+            first: 0,
+        };
         let now = Time::from_secs(7);
         worker.heed(now, Family::V4, Event::Entered);
         let due = |stage: &Stage| if let Stage::Due(at) = stage { Some(*at) } else { None };

@@ -78,3 +78,25 @@ pub fn insist_no_more() {
 pub fn is_asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
+
+/// Waits until somebody asks for the end. Must run within a runtime of tokio with everything enabled.
+pub async fn asked() {
+    #[cfg(unix)]
+    {
+        use std::task::Poll;
+        use tokio::signal::unix::{SignalKind, signal};
+        // Before the look at what came until now, so that nothing falls between.
+        let heard = signals().filter_map(|number| signal(SignalKind::from_raw(number)).ok());
+        let mut heard: Vec<_> = heard.collect();
+        if !heard.is_empty() && !is_asked() {
+            std::future::poll_fn(|cx| {
+                let comes = heard.iter_mut().any(|signal| signal.poll_recv(cx).is_ready());
+                if comes { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+    }
+    while !is_asked() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}

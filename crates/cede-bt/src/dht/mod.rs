@@ -265,6 +265,14 @@ impl Node {
         core::mem::take(&mut self.events)
     }
 
+    /// When [`Node::tick`] has something to do, if nothing comes before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Instant {
+        let late_at = self.pending.values().map(|pending| pending.until).min().unwrap_or(Instant::NEVER);
+        let meet_at = if self.met.is_empty() { Instant::NEVER } else { self.meet_at };
+        late_at.min(meet_at).min(self.refresh_at).min(self.seek_at).min(self.doubt_at)
+    }
+
     /// Time has passed. Our node in the other family's table, where there is one, may have nobody yet.
     pub fn tick(&mut self, now: Instant, other: Option<&Self>) {
         let late = self.pending.extract_if(.., |_, asked| asked.until <= now);

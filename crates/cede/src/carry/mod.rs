@@ -23,10 +23,6 @@ use cede_real::{BindError, SocketConfig, StreamConfig, UtpSocket};
 use std::future::Future;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
-
-/// How often Ctrl-C is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs a verb on a runtime of one thread: a uTP socket has one driver, and handing octets from thread to thread costs
 /// more than it gains.
@@ -37,9 +33,7 @@ fn run<F: Future<Output = Result<(), Failure>>>(verb: impl FnOnce(Stop) -> F) ->
         let stopper = Stopper::new();
         let stop = stopper.stop();
         tokio::spawn(async move {
-            while !interrupt::is_asked() {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
+            interrupt::asked().await;
             stopper.ask();
         });
         verb(stop).await

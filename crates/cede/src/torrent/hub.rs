@@ -95,7 +95,7 @@ impl Hub {
         tokio::task::spawn_local(moves::watch(mover.listener.origin(), async move || mover.move_on().await));
         let keeper = hub.clone();
         tokio::task::spawn_local(async move {
-            loop {
+            while keeper.args.up.is_some() {
                 tokio::time::sleep(LOOK_EVERY).await;
                 keeper.limits.look();
             }

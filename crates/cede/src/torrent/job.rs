@@ -9,9 +9,9 @@ use super::place::{Content, Place};
 use super::seek::Source;
 use super::source;
 use super::swarm;
-use super::tracker::asked;
 use crate::carry::numbers;
 use crate::failure::Failure;
+use crate::interrupt::asked;
 use crate::screen;
 use cede_bt::metainfo::{Info, Version};
 use cede_torrent::announce::{Amounts, Identity};
@@ -26,9 +26,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
+/// It is looked so often how a torrent stands.
 const TICK: Duration = Duration::from_millis(250);
-/// A line of JSON each second.
-const TICKS_PER_LINE: u32 = 4;
+/// And so often where nobody was there for a while, and so nothing moves.
+const IDLE_TICK: Duration = Duration::from_secs(1);
+const IDLE_AFTER: Duration = Duration::from_secs(10);
+/// Lines of JSON are so far apart.
+const LINE_EVERY: Duration = Duration::from_secs(1);
 /// Peers that were named by hand are called again after so long where there is no connection to them, and after twice that, up to
 /// the limit: they may have begun later than we, or begin anew.
 const FIRST_REMINDER: Duration = Duration::from_secs(2);
@@ -62,7 +66,39 @@ pub struct Job {
     gauge: Gauge,
     alone: Alone,
     was_complete: bool,
-    ticks: u32,
+    looks: Looks,
+}
+
+/// How often it is looked how a torrent stands.
+struct Looks {
+    /// When somebody was there last, or it began.
+    busy_at: Instant,
+    line_at: Instant,
+}
+
+impl Looks {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { busy_at: now, line_at: now + LINE_EVERY }
+    }
+
+    /// Until the next one.
+    fn pause(&self) -> Duration {
+        if self.busy_at.elapsed() < IDLE_AFTER { TICK } else { IDLE_TICK }
+    }
+
+    /// Whether it is time for a line.
+    fn note(&mut self, is_busy: bool) -> bool {
+        let now = Instant::now();
+        if is_busy {
+            self.busy_at = now;
+        }
+        let is_due = now >= self.line_at;
+        if is_due {
+            self.line_at = now + LINE_EVERY;
+        }
+        is_due
+    }
 }
 
 fn unrun(error: &SessionError) -> Failure {
@@ -128,7 +164,7 @@ impl Job {
             gauge,
             alone: Alone::new(Instant::now()),
             was_complete,
-            ticks: 0,
+            looks: Looks::new(),
         })
     }
 
@@ -146,18 +182,18 @@ impl Job {
         }
         let Some(mut driver) = self.driver.take() else { return Ok(()) };
         let outcome = {
-            let mut running = std::pin::pin!(driver.run());
+            let (mut running, mut asked) = (std::pin::pin!(driver.run()), std::pin::pin!(asked()));
             loop {
                 if (verb.is_over)(&self.session) {
                     break Ok(());
                 }
                 tokio::select! {
                     ended = &mut running => break ended.map_err(|error| unrun(&error)),
-                    () = tokio::time::sleep(TICK) => self.look(),
+                    () = tokio::time::sleep(self.looks.pause()) => self.look(),
                     Some(peers) = self.found.peers.recv() => self.session.add_peers(&peers),
                     Some(peers) = self.found.named.recv() => self.session.call_peers(&peers),
                     Some(peers) = self.found.near.recv() => self.session.add_near_peers(&peers),
-                    () = asked() => break Err(Failure::Interrupted(self.parting())),
+                    () = &mut asked => break Err(Failure::Interrupted(self.parting())),
                 }
             }
         };
@@ -181,8 +217,8 @@ impl Job {
         let view = self.session.view();
         let standing = self.gauge.update(&view);
         self.hub.board(|board| board.running(self.row, standing));
-        self.ticks += 1;
-        if self.hub.args.json && self.ticks.is_multiple_of(TICKS_PER_LINE) {
+        let is_busy = !view.peers.is_empty() || view.totals.downloaded_web > 0 && !view.is_complete;
+        if self.looks.note(is_busy) && self.hub.args.json {
             self.tell("progress", &document(&view, &standing.rates));
         }
         self.tell_completion();

@@ -181,7 +181,7 @@ async fn search(
         outcome = fetch(&seeker, &mut peers) => outcome,
         never = asking.keep_wishing() => match never {},
         never = explain(hub, &seeker, magnet) => match never {},
-        () = super::tracker::asked() => return Err(nothing_came()),
+        () = crate::interrupt::asked() => return Err(nothing_came()),
     };
     let told: Told =
         told.ok_or_else(|| Failure::Failed("nobody could tell what the link stands for".to_owned()))?;

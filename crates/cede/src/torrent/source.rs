@@ -67,7 +67,7 @@ pub enum Fetched {
 pub async fn fetch(url: &str, origin: Origin) -> Result<Fetched, Failure> {
     let fetched = tokio::select! {
         fetched = download(url, origin) => fetched,
-        () = super::tracker::asked() => return Err(nothing_came()),
+        () = crate::interrupt::asked() => return Err(nothing_came()),
     };
     match fetched {
         Ok(Download::Octets(octets)) => {

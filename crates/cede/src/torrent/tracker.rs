@@ -33,7 +33,7 @@ pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
         screen::mention(&format!("tracker at http://{host}:{port}/announce and udp://{host}:{port}\n"));
         tokio::select! {
             () = tracker.run() => {}
-            () = asked() => {}
+            () = interrupt::asked() => {}
             () = unread() => return Ok(()),
         }
         Err(Failure::Interrupted("the tracker has ended".to_owned()))
@@ -42,13 +42,6 @@ pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
 
 fn host(ip: IpAddr) -> String {
     if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }
-}
-
-/// Waits for Ctrl-C.
-pub async fn asked() {
-    while !interrupt::is_asked() {
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
 }
 
 /// Waits until nobody reads standard output any more.
