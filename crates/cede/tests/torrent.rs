@@ -325,6 +325,34 @@ fn limits_on_both_directions_are_kept() {
     }
 }
 
+/// Whoever gives may be told when that is enough: what is under way then leaves all the same.
+#[test]
+fn giving_ends_when_it_was_asked_to() {
+    for transport in ["tcp", "utp"] {
+        let place = Place::new(&format!("until-{transport}"));
+        let (content, seed, peer) = place.seeded(1_000_000, "--seed-ratio 1 --json");
+        let words = |until: &str| {
+            format!("get film.torrent -o out --peer {peer} --transport {transport} {until} --json {QUIET}")
+        };
+        let got = place.cede(&words("--seed-time 1.5s")).exits(0);
+        assert!(place.read("out/film") == content, "{transport}");
+        let end = got.event("end");
+        assert_eq!(end["ended_by"], "--seed-time", "{end}");
+        assert!(end["seconds"].as_f64().unwrap() >= 1.5, "{end}");
+        let end = seed.end().exits(0).event("end");
+        assert_eq!(
+            (&end["ended_by"], end["uploaded"][transport].as_u64()),
+            (&"--seed-ratio".into(), Some(1_000_000))
+        );
+        // What is there already is given at once.
+        let end = place.cede(&words("--seed-ratio 2 --seed-time 1s")).exits(0).event("end");
+        assert_eq!((&end["ended_by"], &end["complete"]), (&"--seed-time".into(), &true.into()));
+    }
+    let place = Place::new("until");
+    place.cede("get film.torrent --seed-ratio 0").exits(2).complains("take more than 0");
+    place.cede("seed film.torrent --seed-time soon").exits(2).complains("--seed-time");
+}
+
 /// What programs read is documented: each line is JSON, and each of its names stands in docs/torrent.md.
 #[test]
 fn every_line_for_programs_is_json_and_every_name_is_documented() {

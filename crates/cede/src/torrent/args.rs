@@ -1,5 +1,6 @@
 //! The options of `cede torrent`.
 
+use super::duty::UntilArgs;
 use cede_bt::metainfo::{MAX_PIECE_BYTES, MIN_PIECE_BYTES};
 use cede_bt::{Disposition, Profile};
 use cede_torrent::session::Encryption;
@@ -383,6 +384,7 @@ Examples:
   cede torrent get http://example.org/photos.torrent --files 0,3-5
   cede torrent get photos.torrent --transport utp --utp-target-delay 25ms -C ledbat++
   cede torrent get photos.torrent --up 100kB/s --seed   goes on giving when it has everything
+  cede torrent get photos.torrent --seed-ratio 1.5      until it has sent half as much again as there is
 
 An interrupted download goes on where it ended when the same command is given again: what is there
 is checked by its hashes. Nothing is written outside of the folder. The numbers of files are those
@@ -411,6 +413,9 @@ pub struct GetArgs {
     /// Go on giving when everything is there
     #[arg(long)]
     pub seed: bool,
+    /// Until when
+    #[command(flatten)]
+    pub until: UntilArgs,
     /// How it is fetched
     #[command(flatten)]
     pub swarm: SwarmArgs,
@@ -422,6 +427,7 @@ Examples:
   cede torrent seed photos.torrent --data /mnt/archive --up 2Mbit/s
   cede torrent seed *.torrent --data /mnt/archive       all of them, at one port
   cede torrent seed photos.torrent --super-seed         the first seed: little is sent twice
+  cede torrent seed photos.torrent --seed-time 8h       for a night
 
 The content is checked first; pieces that are missing or different are not given. Ctrl-C, SIGTERM or
 a closed terminal (SIGHUP) ends it in order (exit code 130); one more, 2 s later, ends it at once.";
@@ -439,6 +445,9 @@ pub struct SeedArgs {
     /// Seem to have nothing, and tell each peer of two pieces at a time: for the first seed of a new torrent (BEP 16)
     #[arg(long)]
     pub super_seed: bool,
+    /// Until when
+    #[command(flatten)]
+    pub until: UntilArgs,
     /// How it is given
     #[command(flatten)]
     pub swarm: SwarmArgs,

@@ -13,6 +13,14 @@ use std::time::{Duration, Instant};
 /// Rates are those of so long.
 const WINDOW: Duration = Duration::from_secs(5);
 
+/// It is looked so often how a torrent stands.
+const TICK: Duration = Duration::from_millis(250);
+/// And so often where nobody was there for a while, and so nothing moves.
+const IDLE_TICK: Duration = Duration::from_secs(1);
+const IDLE_AFTER: Duration = Duration::from_secs(10);
+/// Lines of JSON are so far apart.
+const LINE_EVERY: Duration = Duration::from_secs(1);
+
 /// Rates by transport.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rates {
@@ -53,19 +61,41 @@ impl Standing {
 /// How fast a torrent comes and goes.
 pub struct Gauge {
     began: Instant,
+    /// When somebody was there last, or it began.
+    busy_at: Instant,
+    line_at: Instant,
     looks: VecDeque<(Instant, [u64; 5])>,
 }
 
 impl Gauge {
     /// Begins now.
     pub fn new() -> Self {
-        Self { began: Instant::now(), looks: VecDeque::new() }
+        let now = Instant::now();
+        Self { began: now, busy_at: now, line_at: now + LINE_EVERY, looks: VecDeque::new() }
+    }
+
+    /// Until the next look.
+    pub fn pause(&self) -> Duration {
+        if self.busy_at.elapsed() < IDLE_AFTER { TICK } else { IDLE_TICK }
+    }
+
+    /// Whether it is, once each time.
+    pub fn is_time_for_a_line(&mut self) -> bool {
+        let now = Instant::now();
+        let is_time = now >= self.line_at;
+        if is_time {
+            self.line_at = now + LINE_EVERY;
+        }
+        is_time
     }
 
     /// How it stands.
     pub fn update(&mut self, view: &View) -> Standing {
         let now = Instant::now();
         let totals = &view.totals;
+        if !view.peers.is_empty() || totals.downloaded_web > 0 && !view.is_complete {
+            self.busy_at = now;
+        }
         let ([tcp, utp], [up_tcp, up_utp]) = (totals.downloaded, totals.uploaded);
         let sums = [tcp, utp, totals.downloaded_web, up_tcp, up_utp];
         self.looks.push_back((now, sums));

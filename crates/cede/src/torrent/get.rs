@@ -2,6 +2,7 @@
 
 use super::args::{GetArgs, SeedArgs, SwarmArgs};
 use super::board::Board;
+use super::duty::Duty;
 use super::hub::Hub;
 use super::job::{self, Job, Verb};
 use super::place::{Place, Written, check_data, check_folder, make_folder};
@@ -16,7 +17,8 @@ use tokio::task::JoinSet;
 /// Downloads torrents.
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
     check(args).inspect_err(|failure| tell_of_none(&args.swarm, &args.what, failure))?;
-    let (choices, gives_on) = (args.clone(), args.seed);
+    let choices = args.clone();
+    let gives_on = args.seed || args.until.is_any();
     let verb = Verb {
         place: Box::new(move |source| {
             let wanted = source::wanted(&choices, source)?;
@@ -25,7 +27,7 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
             let written = Some(Written { allocation, over_others: choices.overwrite });
             Ok(Place { folder: choices.output.clone(), wanted, written, is_super: false })
         }),
-        is_over: Box::new(move |session| if gives_on { screen::is_unread() } else { session.is_done() }),
+        duty: if gives_on { Duty::GetAndGive(args.until) } else { Duty::Get },
     };
     swarm::run(run(&args.swarm, &args.what, verb))
 }
@@ -46,7 +48,7 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
         place: Box::new(move |_| {
             Ok(Place { folder: folder.clone(), wanted: Vec::new(), written: None, is_super })
         }),
-        is_over: Box::new(|_| screen::is_unread()),
+        duty: Duty::Give(args.until),
     };
     swarm::run(run(&args.swarm, &args.what, verb))
 }
@@ -84,7 +86,7 @@ async fn run(args: &SwarmArgs, whats: &[String], verb: Verb) -> Result<(), Failu
 async fn carry_out(hub: Rc<Hub>, (row, what): (usize, String), verb: Rc<Verb>) -> Result<(), Failure> {
     let outcome = match Job::begin(&hub, (row, &what), &verb).await {
         Ok(mut job) => {
-            let outcome = job.run(&verb).await;
+            let outcome = job.run().await;
             job.end(outcome).await
         }
         Err(failure) => {

@@ -2,6 +2,7 @@
 
 use super::alone::Alone;
 use super::asking::{Asking, Standing};
+use super::duty::{Duty, Over, Watch};
 use super::gauge::{Gauge, Rates, document};
 use super::hub::{Hub, print_event};
 use super::notes;
@@ -26,13 +27,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
-/// It is looked so often how a torrent stands.
-const TICK: Duration = Duration::from_millis(250);
-/// And so often where nobody was there for a while, and so nothing moves.
-const IDLE_TICK: Duration = Duration::from_secs(1);
-const IDLE_AFTER: Duration = Duration::from_secs(10);
-/// Lines of JSON are so far apart.
-const LINE_EVERY: Duration = Duration::from_secs(1);
 /// Peers that were named by hand are called again after so long where there is no connection to them, and after twice that, up to
 /// the limit: they may have begun later than we, or begin anew.
 const FIRST_REMINDER: Duration = Duration::from_secs(2);
@@ -45,8 +39,8 @@ type Placing = dyn Fn(&Source) -> Result<Place, Failure>;
 pub struct Verb {
     /// Where a torrent's content is, or goes.
     pub place: Box<Placing>,
-    /// Whether enough has been done.
-    pub is_over: Box<dyn Fn(&Session) -> bool>,
+    /// What is to be done for it.
+    pub duty: Duty,
 }
 
 /// A torrent that runs.
@@ -66,39 +60,8 @@ pub struct Job {
     gauge: Gauge,
     alone: Alone,
     was_complete: bool,
-    looks: Looks,
-}
-
-/// How often it is looked how a torrent stands.
-struct Looks {
-    /// When somebody was there last, or it began.
-    busy_at: Instant,
-    line_at: Instant,
-}
-
-impl Looks {
-    fn new() -> Self {
-        let now = Instant::now();
-        Self { busy_at: now, line_at: now + LINE_EVERY }
-    }
-
-    /// Until the next one.
-    fn pause(&self) -> Duration {
-        if self.busy_at.elapsed() < IDLE_AFTER { TICK } else { IDLE_TICK }
-    }
-
-    /// Whether it is time for a line.
-    fn note(&mut self, is_busy: bool) -> bool {
-        let now = Instant::now();
-        if is_busy {
-            self.busy_at = now;
-        }
-        let is_due = now >= self.line_at;
-        if is_due {
-            self.line_at = now + LINE_EVERY;
-        }
-        is_due
-    }
+    watch: Watch,
+    over: Option<Over>,
 }
 
 fn unrun(error: &SessionError) -> Failure {
@@ -145,7 +108,7 @@ impl Job {
         let Begun { storage, session, driver, wishes, identity, gauge } = begun;
         let named = Named { tiers: tiers(hub, metainfo.trackers), peers: given, nodes: metainfo.nodes };
         let is_unnamed = named.tiers.is_empty() && peers.is_empty() && servers.is_empty();
-        remark(hub, &info, is_unnamed && !(verb.is_over)(&session));
+        remark(hub, &info, is_unnamed && Watch::new(verb.duty).look(&session).is_none());
         session.add_peers(&peers);
         let (announcing, found) =
             look_for_peers((hub, row), &info, (&session, wishes, identity), named, asking.take());
@@ -164,12 +127,13 @@ impl Job {
             gauge,
             alone: Alone::new(Instant::now()),
             was_complete,
-            looks: Looks::new(),
+            watch: Watch::new(verb.duty),
+            over: None,
         })
     }
 
     /// Runs until Ctrl-C, a failure, or it is over.
-    pub async fn run(&mut self, verb: &Verb) -> Result<(), Failure> {
+    pub async fn run(&mut self) -> Result<(), Failure> {
         self.tell(
             "begin",
             &json!({
@@ -184,12 +148,13 @@ impl Job {
         let outcome = {
             let (mut running, mut asked) = (std::pin::pin!(driver.run()), std::pin::pin!(asked()));
             loop {
-                if (verb.is_over)(&self.session) {
+                self.over = self.watch.look(&self.session);
+                if self.over.is_some() {
                     break Ok(());
                 }
                 tokio::select! {
                     ended = &mut running => break ended.map_err(|error| unrun(&error)),
-                    () = tokio::time::sleep(self.looks.pause()) => self.look(),
+                    () = tokio::time::sleep(self.gauge.pause()) => self.look(),
                     Some(peers) = self.found.peers.recv() => self.session.add_peers(&peers),
                     Some(peers) = self.found.named.recv() => self.session.call_peers(&peers),
                     Some(peers) = self.found.near.recv() => self.session.add_near_peers(&peers),
@@ -217,8 +182,7 @@ impl Job {
         let view = self.session.view();
         let standing = self.gauge.update(&view);
         self.hub.board(|board| board.running(self.row, standing));
-        let is_busy = !view.peers.is_empty() || view.totals.downloaded_web > 0 && !view.is_complete;
-        if self.looks.note(is_busy) && self.hub.args.json {
+        if self.gauge.is_time_for_a_line() && self.hub.args.json {
             self.tell("progress", &document(&view, &standing.rates));
         }
         self.tell_completion();
@@ -273,8 +237,13 @@ impl Job {
         if let Err(failure) = &outcome {
             data["error"] = failure.text().into();
         }
+        let option = self.over.and_then(Over::option);
+        if let Some(option) = option {
+            data["ended_by"] = option.into();
+        }
         self.tell("end", &data);
-        self.hub.say_of(&self.info.name, &moved(&view, elapsed));
+        let why = option.map_or_else(String::new, |option| format!("; that is as {option} asks"));
+        self.hub.say_of(&self.info.name, &(moved(&view, elapsed) + &why));
         outcome
     }
 }

@@ -4,6 +4,7 @@ mod alone;
 pub mod args;
 mod asking;
 mod board;
+mod duty;
 mod gauge;
 mod get;
 mod hub;
