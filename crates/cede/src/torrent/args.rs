@@ -384,7 +384,7 @@ Examples:
   cede torrent get http://example.org/photos.torrent --files 0,3-5
   cede torrent get photos.torrent --transport utp --utp-target-delay 25ms -C ledbat++
   cede torrent get photos.torrent --up 100kB/s --seed   goes on giving when it has everything
-  cede torrent get photos.torrent --seed-ratio 1.5      until it has sent half as much again as there is
+  cede torrent get photos.torrent --seed-ratio 1.5      until half as much again was sent
 
 An interrupted download goes on where it ended when the same command is given again: what is there
 is checked by its hashes. Nothing is written outside of the folder. The numbers of files are those

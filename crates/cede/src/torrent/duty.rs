@@ -74,15 +74,26 @@ impl Over {
 pub struct Watch {
     duty: Duty,
     gives_since: Option<Instant>,
+    over: Option<Over>,
 }
 
 impl Watch {
     pub const fn new(duty: Duty) -> Self {
-        Self { duty, gives_since: None }
+        Self { duty, gives_since: None, over: None }
+    }
+
+    /// Why it is over, if it was when looked at last.
+    pub const fn over(&self) -> Option<Over> {
+        self.over
     }
 
     /// Why it is over, once it is.
     pub fn look(&mut self, session: &Session) -> Option<Over> {
+        self.over = self.judge(session);
+        self.over
+    }
+
+    fn judge(&mut self, session: &Session) -> Option<Over> {
         let (until, gives) = match self.duty {
             Duty::Get => return session.is_done().then_some(Over::Here),
             Duty::GetAndGive(until) => (until, session.is_done()),

@@ -61,7 +61,6 @@ pub struct Job {
     alone: Alone,
     was_complete: bool,
     watch: Watch,
-    over: Option<Over>,
 }
 
 fn unrun(error: &SessionError) -> Failure {
@@ -128,7 +127,6 @@ impl Job {
             alone: Alone::new(Instant::now()),
             was_complete,
             watch: Watch::new(verb.duty),
-            over: None,
         })
     }
 
@@ -148,8 +146,7 @@ impl Job {
         let outcome = {
             let (mut running, mut asked) = (std::pin::pin!(driver.run()), std::pin::pin!(asked()));
             loop {
-                self.over = self.watch.look(&self.session);
-                if self.over.is_some() {
+                if self.watch.look(&self.session).is_some() {
                     break Ok(());
                 }
                 tokio::select! {
@@ -237,7 +234,7 @@ impl Job {
         if let Err(failure) = &outcome {
             data["error"] = failure.text().into();
         }
-        let option = self.over.and_then(Over::option);
+        let option = self.watch.over().and_then(Over::option);
         if let Some(option) = option {
             data["ended_by"] = option.into();
         }
