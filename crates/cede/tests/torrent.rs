@@ -325,6 +325,51 @@ fn limits_on_both_directions_are_kept() {
     }
 }
 
+/// What is wrong with files is told of each, and changes nothing.
+#[test]
+fn files_are_held_against_a_torrent() {
+    let place = Place::new("verify");
+    fs::create_dir(place.path("trip")).unwrap();
+    for name in ["a", "b", "c", "d"] {
+        place.write_pattern(&format!("trip/{name}"), 100_000);
+    }
+    place.write("trip/empty", "");
+    for version in ["", "--v2"] {
+        place.cede(&format!("make trip -l 16KiB --force {version}")).exits(0);
+        let whole = place.cede("verify trip.torrent --json").exits(0).json();
+        assert!(whole["whole"] == true && whole["pieces"] == whole["pieces_right"], "{whole}");
+        let [mut longer, mut changed] = ["a", "c"].map(|name| place.read(&format!("trip/{name}")));
+        longer.push(0);
+        changed[50_000] ^= 1;
+        place.write("trip/a", &longer);
+        place.write("trip/b", &longer[..60_000]);
+        place.write("trip/c", &changed);
+        fs::remove_file(place.path("trip/d")).unwrap();
+        let told = place.cede("verify trip.torrent").exits(1).complains("4 of 5 files differ or are missing");
+        for fault in
+            ["a: has 100001 octets, and not 100000", "b: has 60000 octets of 100000; ", "d: is not there"]
+        {
+            assert!(told.text().contains(fault), "{version}: {}", told.text());
+        }
+        let faults = place.cede("verify trip.torrent --json").exits(1).json();
+        let of = |name: &str| {
+            let files = faults["files"].as_array().unwrap();
+            files.iter().find(|file| file["path"] == format!("trip/{name}")).unwrap().clone()
+        };
+        assert_eq!((&of("empty")["whole"], &of("c")["found_length"]), (&true.into(), &100_000.into()));
+        let [right, all] = ["pieces_right", "pieces"].map(|key| of("c")[key].as_u64().unwrap());
+        // Of v1 its first and last piece are also those of files that are wrong.
+        assert_eq!(all - right, if version.is_empty() { 3 } else { 1 }, "{}", of("c"));
+        assert!(place.read("trip/a") == longer && place.read("trip/c") == changed, "it was written to");
+        for name in ["a", "b", "c", "d"] {
+            place.write_pattern(&format!("trip/{name}"), 100_000);
+        }
+    }
+    place.cede("verify trip.torrent -d out").exits(1).complains("--data names the folder");
+    place.cede("verify trip.torrent -d trip.torrent").exits(2).complains("is no folder");
+    place.cede("verify no.torrent").exits(1).complains("no.torrent: cannot be read");
+}
+
 /// Whoever gives may be told when that is enough: what is under way then leaves all the same.
 #[test]
 fn giving_ends_when_it_was_asked_to() {

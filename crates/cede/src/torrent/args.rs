@@ -39,6 +39,8 @@ pub enum Verb {
     Make(MakeArgs),
     /// Show what a torrent file, its URL or a magnet link says
     Show(ShowArgs),
+    /// Check whether files are what a torrent says, and call nobody
+    Verify(VerifyArgs),
 }
 
 /// The length of pieces: a power of two.
@@ -123,6 +125,28 @@ pub struct ShowArgs {
     /// A torrent file, - for standard input, a magnet link, or the URL of either
     #[arg(value_name = "FILE|MAGNET|URL|-", value_hint = ValueHint::FilePath)]
     pub what: String,
+    /// Print a JSON document
+    #[arg(short = 'J', long)]
+    pub json: bool,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  cede torrent verify photos.torrent                    photos in this folder
+  cede torrent verify photos.torrent --data /mnt/archive --json
+
+Exit code 0 where all files are right, 1 where one is not.";
+
+/// `cede torrent verify`.
+#[derive(Args, Debug)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub struct VerifyArgs {
+    /// A torrent file, - for standard input
+    #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub what: PathBuf,
+    /// The folder that the content is in
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    pub data: PathBuf,
     /// Print a JSON document
     #[arg(short = 'J', long)]
     pub json: bool,

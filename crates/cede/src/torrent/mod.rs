@@ -19,6 +19,7 @@ mod show;
 mod source;
 mod swarm;
 mod tracker;
+mod verify;
 
 use crate::failure::Failure;
 use crate::screen;
@@ -36,6 +37,7 @@ pub fn run(args: &TorrentArgs) -> Result<(), Failure> {
         Verb::Tracker(args) => tracker::tracker(args),
         Verb::Make(args) => make::make(args),
         Verb::Show(args) => show::show(args),
+        Verb::Verify(args) => verify::verify(args),
     }
 }
 
