@@ -325,6 +325,26 @@ fn limits_on_both_directions_are_kept() {
     }
 }
 
+#[test]
+fn no_more_peers_than_asked_for() {
+    let place = Place::new("max-peers");
+    let (content, _seed, first) = place.seeded(800_000, "");
+    let mut other = place.start(&format!("seed film.torrent {QUIET}"));
+    let second = port_of(&mut other);
+    for (most, seen) in [(1, 1), (2, 2)] {
+        let words = format!(
+            "get film.torrent -o out --peer {first} --peer 127.0.0.1:{second} --max-peers {most} --down 400kB/s --json {QUIET}"
+        );
+        let got = place.cede(&words).exits(0);
+        assert!(place.read("out/film") == content);
+        let lines = got.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let peers = lines.filter_map(|line| line["data"]["peers"].as_array().map(Vec::len));
+        assert_eq!(peers.max(), Some(seen), "{most}");
+        fs::remove_file(place.path("out/film")).unwrap();
+    }
+    place.cede("get film.torrent --max-peers 0").exits(2).complains("--max-peers");
+}
+
 /// What is wrong with files is told of each, and changes nothing.
 #[test]
 fn files_are_held_against_a_torrent() {

@@ -365,6 +365,9 @@ pub struct SwarmArgs {
     /// Read no faster, all peers and torrents together [example: --down 10Mbit/s]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub down: Option<u64>,
+    /// Connections at most, of all torrents together [default: 500, and for each what its profile has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_peers: Option<u32>,
     /// Whether connections are enciphered (MSE)
     #[arg(long, value_name = "WHEN", value_enum, default_value = "allow")]
     pub encryption: EncryptionArg,

@@ -115,7 +115,7 @@ impl Hub {
     /// Connections of all torrents: there have to be descriptors for files, and for what is asked for beside.
     fn connections(&self) -> u32 {
         let spare = self.open_files.map_or(u64::MAX, |most| most.saturating_sub(FILES_BESIDE));
-        CONNECTIONS.min(u32::try_from(spare).unwrap_or(u32::MAX))
+        self.args.max_peers.unwrap_or(CONNECTIONS).min(u32::try_from(spare).unwrap_or(u32::MAX))
     }
 
     /// Hears of the router.
@@ -196,8 +196,11 @@ impl Hub {
     pub fn choices(&self, peer_id: [u8; 20]) -> Result<Choices, Failure> {
         let args = &self.args;
         let mut profile = args.profile;
-        let part = (self.connections() / self.count.max(1) as u32).max(CONNECTIONS_OF_ONE);
-        profile.connections_max = profile.connections_max.min(part);
+        // Whoever says how many there may be means it, also where the profile has fewer.
+        let (least, most) =
+            args.max_peers.map_or((CONNECTIONS_OF_ONE, profile.connections_max), |most| (1, most));
+        let part = (self.connections() / self.count.max(1) as u32).max(least);
+        profile.connections_max = most.min(part);
         profile.initiate_max = profile.initiate_max.min(part);
         Ok(Choices {
             profile,
