@@ -106,9 +106,13 @@ pub struct Output {
 /// How near a packet is to the host that is told of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Foresight {
-    /// It has been sent.
+    /// It has been sent, or is not far behind others.
     Sent,
-    /// It is there, and will be handled next.
+    /// It comes after the next one over the same link.
+    Near,
+    /// It is the next one over its link.
+    Next,
+    /// It is there, and will be handled now.
     Arrived,
 }
 
@@ -120,8 +124,12 @@ pub trait Host {
     /// Takes one input at local time `now` and says what is to be done.
     fn handle(&mut self, now: Instant, input: Input, output: &mut Output);
 
-    /// A packet for this host has been sent, or is the next to be handled: what it concerns may be brought near to the processor. A
-    /// hint, which changes nothing.
+    /// Whether [`Host::foresee`] is of use: who has little in memory is told nothing, and pays nothing for it. The same for all hosts of a world.
+    fn foresees(&self) -> bool {
+        false
+    }
+
+    /// A packet for this host is on its way, so near: what it concerns may be brought near to the processor. A hint, which changes nothing.
     fn foresee(&self, packet: &Datagram, foresight: Foresight) {
         let _ = (packet, foresight);
     }
@@ -130,6 +138,10 @@ pub trait Host {
 impl<H: Host + ?Sized> Host for alloc::boxed::Box<H> {
     fn handle(&mut self, now: Instant, input: Input, output: &mut Output) {
         (**self).handle(now, input, output);
+    }
+
+    fn foresees(&self) -> bool {
+        (**self).foresees()
     }
 
     fn foresee(&self, packet: &Datagram, foresight: Foresight) {

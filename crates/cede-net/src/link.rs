@@ -296,6 +296,11 @@ impl<T> Link<T> {
         Some(packet.token)
     }
 
+    /// The packets that are to arrive next, in their order.
+    pub fn under_way(&self) -> impl Iterator<Item = &T> {
+        self.wire.iter().map(|flying| &flying.token)
+    }
+
     /// Whether [`Link::take_lost`] has any.
     #[must_use]
     pub const fn has_lost(&self) -> bool {

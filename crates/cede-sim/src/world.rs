@@ -272,8 +272,11 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     fn link_acts(&mut self, id: LinkId) {
         let arrived = self.with_ear(id, |link, now, ear| link.take_arrived(now, ear));
         let arrived = arrived.map(|token| (token, self.routes.step(token.hop)));
-        if let Some((token, None)) = &arrived {
-            self.foresee(self.pool.get(token.packet), Foresight::Arrived);
+        if self.foresees() {
+            self.look_ahead(
+                id,
+                arrived.as_ref().filter(|(_, step)| step.is_none()).map(|(token, _)| token.packet),
+            );
         }
         match arrived {
             Some((token, Some((next, hop)))) => self.offer(next, Token { hop, ..token }),
@@ -282,6 +285,23 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
         }
         // At last: an answer may have gone over this very link, which then is woken for that at once.
         self.rearm_link(id);
+    }
+
+    fn foresees(&self) -> bool {
+        self.seats.first().is_some_and(|seat| seat.host.foresees())
+    }
+
+    /// Tells of what has `arrived` at its host over a link, and of what comes behind it, while others are at work.
+    fn look_ahead(&self, id: LinkId, arrived: Option<PacketId>) {
+        if let Some(packet) = arrived {
+            self.foresee(self.pool.get(packet), Foresight::Arrived);
+        }
+        let next = self.wires[id.0 as usize].link.under_way();
+        for (token, foresight) in next.zip([Foresight::Next, Foresight::Near, Foresight::Sent]) {
+            if self.routes.step(token.hop).is_none() {
+                self.foresee(self.pool.get(token.packet), foresight);
+            }
+        }
     }
 
     fn foresee(&self, packet: &Datagram, foresight: Foresight) {
@@ -338,7 +358,9 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
             self.unroutable += 1;
             return;
         };
-        self.foresee(&datagram, Foresight::Sent);
+        if self.foresees() {
+            self.foresee(&datagram, Foresight::Sent);
+        }
         let bytes = datagram.wire_bytes();
         let packet = self.pool.insert(datagram);
         self.offer(first, Token { packet, hop, bytes });

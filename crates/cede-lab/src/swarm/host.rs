@@ -481,8 +481,19 @@ impl Host for SwarmHost {
         output.wake_at = self.deadline();
     }
 
+    fn foresees(&self) -> bool {
+        true
+    }
+
     fn foresee(&self, packet: &Datagram, foresight: Foresight) {
-        self.sockets.foresee(packet, foresight);
+        if foresight == Foresight::Next {
+            let conn = self.sockets.find(packet).and_then(|index| self.sockets.bring_receiver(index));
+            if let Some(conn) = conn {
+                self.bring_connection(conn.index());
+            }
+        } else {
+            self.sockets.foresee(packet, foresight);
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A swarm's connections are more than a processor's caches hold, and each packet is for another one than the packet before: much of the
 //! time goes into waiting for what is known of it. Which one it will be is known a little earlier, and the processor is told then: when a
-//! packet is sent, where its connection is looked up at the receiver; when it arrives, the connection itself; when a peer's turn to send
-//! comes, the connection that is first in line. It is a hint: nothing is read, and no result depends on it.
+//! packet is sent, and again when few are in front of it on its last link, where its connection is looked up at the receiver; as it comes nearer, where that begins,
+//! and all of it; when a peer's turn to send comes, the connection that is first in line. It is a hint: no result depends on it.
 
 use prefetch_index::prefetch_index;
 

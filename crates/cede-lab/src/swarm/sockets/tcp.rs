@@ -43,7 +43,7 @@ impl Sockets {
                 self.demux.bring(packet.source, packet.destination.port);
             }
             Foresight::Sent => {}
-            Foresight::Arrived => {
+            Foresight::Near | Foresight::Next | Foresight::Arrived => {
                 if let Some(index) = self.find(packet) {
                     self.bring_slot(index);
                 }
