@@ -376,17 +376,18 @@ fn interfaces_are_those_of_the_network_that_the_meter_is_in() {
 }
 
 /// A meter on the screen of a terminal that it has taken, and the other end of that; `None`, aloud, where it may not watch.
-fn on_a_terminal(leader: &[&str]) -> Option<(Child, File)> {
+fn on_a_terminal(leader: &[&str], arguments: &[&str]) -> Option<(Child, File)> {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{Winsize, tcsetwinsize};
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&terminal).and_then(|()| unlockpt(&terminal)).unwrap();
+    tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     let name = ptsname(&terminal, Vec::new()).unwrap();
     let inner = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let end = || Stdio::from(inner.try_clone().unwrap());
     let mut command = Command::new(leader[0]);
     command.args(&leader[1..]).arg(env!("CARGO_BIN_EXE_cede")).args(["meter", "-i", "lo", "--ui"]);
-    let mut child =
-        command.args(["--interval", "200 ms"]).stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+    let mut child = command.args(arguments).stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
     drop((inner, command));
     let mut shown = File::from(terminal);
     let (mut octets, mut screen) = ([0; 4096], String::new());
@@ -420,7 +421,7 @@ fn end_of(mut child: Child) -> ExitStatus {
 #[test]
 fn a_terminal_that_is_closed_ends_the_screen() {
     for leader in [&["setsid", "-c"][..], &["env"]] {
-        let Some((child, shown)) = on_a_terminal(leader) else { return };
+        let Some((child, shown)) = on_a_terminal(leader, &["--interval", "200 ms"]) else { return };
         drop(shown);
         // In order, and not by an abort because nothing can be said any more.
         let status = end_of(child);
@@ -431,7 +432,7 @@ fn a_terminal_that_is_closed_ends_the_screen() {
 /// With its summary, or without where the second one found the terminal given back already: then it ends the program at once.
 #[test]
 fn whoever_asks_twice_for_the_end_has_the_terminal_back() {
-    let Some((child, mut shown)) = on_a_terminal(&["env"]) else { return };
+    let Some((child, mut shown)) = on_a_terminal(&["env"], &["--interval", "200 ms"]) else { return };
     for _ in 0..2 {
         let id = child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -445,6 +446,19 @@ fn whoever_asks_twice_for_the_end_has_the_terminal_back() {
         Some(0) => assert!(text.contains("packets in ") || text.contains("1 packet in "), "{text}"),
         code => assert_eq!(code, Some(130), "{text}"),
     }
+}
+
+/// Whoever sees nothing does not know whether it works, nor that a key has told it to pause.
+#[test]
+fn a_screen_shows_something_before_the_first_interval_is_over() {
+    let arguments = ["--interval", "1 min", "--for", "1 s"];
+    let Some((child, mut shown)) = on_a_terminal(&["env"], &arguments) else { return };
+    let mut octets = Vec::new();
+    let _ = shown.read_to_end(&mut octets);
+    let text = String::from_utf8_lossy(&octets);
+    let (drawn, _table) = text.split_once("\x1b[?1049l").unwrap();
+    assert!(drawn.contains("cede meter -i lo"), "{text}");
+    assert_eq!(end_of(child).code(), Some(0));
 }
 
 #[test]

@@ -64,8 +64,7 @@ pub fn run(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
             "watching {interface}, {became}; Ctrl-C ends with the table of the window\n"
         ));
     }
-    // Who asks before the first picture is made learns that there is a meter.
-    sinks.publish(&session.picture(&tap.heard()));
+    sinks.begin(session.picture(&tap.heard()));
     let watched = session.watch(&mut tap, &mut sinks);
     drop(sinks.screen.take());
     // What there is is shown, however it ended.
@@ -217,6 +216,15 @@ impl<'a> Sinks<'a> {
         let title = format!("cede meter -i {interface}, last {}", args.live.window);
         let screen = if args.live.ui { Some((ui::Screen::open()?, ui::View::new(title))) } else { None };
         Ok(Self { args, screen, metrics: metrics.transpose()?, last: None })
+    }
+
+    /// Who asks, or looks, before the first interval is over learns that there is a meter, and sees what keys do.
+    fn begin(&mut self, picture: Picture) {
+        self.publish(&picture);
+        if let Some((screen, view)) = &mut self.screen {
+            screen.draw(view, &picture);
+            self.last = Some(picture);
+        }
     }
 
     /// Hands the metrics out, where they are asked for.
