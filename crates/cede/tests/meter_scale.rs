@@ -145,6 +145,42 @@ fn another_program_reads_the_samples_back() {
     assert!((read[2].as_f64().unwrap() / sum - 1.0).abs() < 1e-6, "{read} for {sum}");
 }
 
+/// The same, seen so that the date changes in its midst.
+fn across_midnight(capture: &[u8]) -> Vec<u8> {
+    const MIDNIGHT_S: u32 = 1_775_001_600;
+    let mut moved = capture.to_vec();
+    let seconds = |octets: &[u8]| u32::from_le_bytes(octets[..4].try_into().unwrap());
+    let (first, mut at) = (seconds(&moved[24..]), 24);
+    while at < moved.len() {
+        let time_s = seconds(&moved[at..]) - first + MIDNIGHT_S - 60;
+        moved[at..at + 4].copy_from_slice(&time_s.to_le_bytes());
+        at += 16 + seconds(&moved[at + 8..]) as usize;
+    }
+    moved
+}
+
+#[test]
+fn dates_add_up_to_the_run() {
+    let Some(python) = python() else { return };
+    let place = Place::new("dates");
+    place.0.write("night.pcap", across_midnight(&plain(TCP)));
+    let found = place.meter(&["night.pcap", "--parquet", "set", "--json"]).json();
+    let script = "import pyarrow.dataset as d, json; t = d.dataset('set/hosts', partitioning='hive').to_table().to_pylist(); \
+                  print(json.dumps([[r['host'], r['covered_s'], r['area_ms_s'], r['above_100ms_s']] for r in t]))";
+    let rows = place.python(&python, &["-c", script]);
+    for host in found["hosts"].as_array().unwrap() {
+        let dates: Vec<&Value> =
+            rows.as_array().unwrap().iter().filter(|row| row[0] == host["address"]).collect();
+        assert_eq!(dates.len(), 2, "{rows}");
+        let [covered_s, area, above_s] =
+            [1, 2, 3].map(|k| dates.iter().map(|row| row[k].as_f64().unwrap()).sum::<f64>());
+        let of = |name: &str| host["queue"][name].as_f64().unwrap();
+        assert!((covered_s - of("covered_s")).abs() < 1e-6, "{covered_s} for {host}");
+        assert!((area / covered_s - of("time_mean_ms")).abs() < 1e-6, "{area} for {host}");
+        assert!((above_s - of("above_100ms_s")).abs() < 1e-6, "{above_s} for {host}");
+    }
+}
+
 /// A worker that cannot read its capture, be it the capture's fault or its own, takes nothing from the others.
 #[test]
 fn what_a_worker_cannot_read_is_told_and_the_rest_is_merged() {

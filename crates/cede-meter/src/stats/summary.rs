@@ -104,6 +104,17 @@ impl Summary {
         sums.add_all(delays);
         (!delays.is_empty()).then(|| sums.summary(delays.len(), Ranks::default().of(delays)))
     }
+
+    /// Sums up a series in pieces that are in the order of time, such as days, each but empty ones. What lies between two pieces is the
+    /// later one's, so that areas and seconds of all add up to those of the series.
+    pub fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a [Delay]>) -> impl Iterator<Item = Self> {
+        let mut sums = Sums::default();
+        pieces.into_iter().filter(|piece| !piece.is_empty()).map(move |piece| {
+            sums = Sums { last: sums.last, is_accounted: sums.is_accounted, ..Sums::default() };
+            sums.add_all(piece);
+            sums.summary(piece.len(), Ranks::default().of(piece))
+        })
+    }
 }
 
 /// Whether so many microseconds lie between samples that are bridged.
@@ -292,6 +303,24 @@ mod tests {
         let [both, of_a, of_b] = Scratch::default().sum_up([&a, &b]);
         assert!(both.is_some() && both == Summary::of(&delays) && both != of_a);
         assert!(of_a == Summary::of(&a) && of_b == Summary::of(&b));
+    }
+
+    #[test]
+    fn pieces_add_up_to_the_whole() {
+        // Silences of 0.3 to 9 s, on either side of what is bridged; bursts that are seen whole, too.
+        let delays: Vec<Delay> =
+            (0..200).map(|k| delay(k * 3_000 + k % 7 * 450, (k * k % 311) as f64)).collect();
+        let whole = Summary::of(&delays).unwrap();
+        for len in [1, 2, 7, 63, 200] {
+            let pieces: Vec<Summary> = Summary::of_pieces(delays.chunks(len)).collect();
+            let sum = |of: fn(&Summary) -> f64| pieces.iter().map(of).sum::<f64>();
+            assert!((sum(|piece| piece.covered_s) - whole.covered_s).abs() < 1e-9, "{len}");
+            assert!((sum(|piece| piece.bloated_s) - whole.bloated_s).abs() < 1e-9, "{len}");
+            let area = sum(|piece| piece.time_mean_ms * piece.covered_s);
+            assert!((area - whole.time_mean_ms * whole.covered_s).abs() < 1e-6, "{len}");
+            assert_eq!(pieces.iter().map(|piece| piece.samples).sum::<u64>(), whole.samples);
+        }
+        assert_eq!(Summary::of_pieces([&delays[..0], &delays[..], &[]]).collect::<Vec<_>>(), [whole]);
     }
 
     /// Eight packets at once on 1 Mbit/s, every eight seconds: the queue holds something for a tenth of a second.

@@ -173,14 +173,14 @@ impl DataSet {
         for (delays, of) in std::mem::take(&mut self.delays).into_iter().zip([Protocol::Utp, Protocol::Tcp]) {
             let mut delays = delays;
             delays.sort_by_key(|delay| delay.time_us);
-            for day in delays.chunk_by(|a, b| a.time_us / DAY_US == b.time_us / DAY_US) {
-                self.day(&host, of, day);
+            let days = || delays.chunk_by(|a, b| a.time_us / DAY_US == b.time_us / DAY_US);
+            for (day, summary) in days().zip(Summary::of_pieces(days())) {
+                self.day(&host, of, day, &summary);
             }
         }
     }
 
-    fn day(&mut self, host: &ByteArray, of: Protocol, delays: &[Delay]) {
-        let Some(summary) = Summary::of(delays) else { return };
+    fn day(&mut self, host: &ByteArray, of: Protocol, delays: &[Delay], summary: &Summary) {
         let date = date(delays[0].time_us);
         let who = || [&self.run, host, &protocol(of)].map(|text| Value::Text(text.clone()));
         let sums = [
