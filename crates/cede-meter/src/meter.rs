@@ -306,8 +306,8 @@ impl Meter {
     }
 
     /// Puts what another meter saw later behind what this one saw, flow by flow. Answers to what was seen before the border say
-    /// nothing, neither round trips nor the echoed estimate: where these are longer than pieces of a capture, hand the packets to one
-    /// meter.
+    /// nothing, neither round trips nor the echoed estimate, nor where a tick of TCP's clock ends (delays may differ by some tenths of one):
+    /// where round trips are longer than pieces of a capture, hand the packets to one meter.
     pub fn append(&mut self, later: &Self) {
         self.counters.add(&later.counters());
         // What the other one gave up is counted there alone.
@@ -331,7 +331,7 @@ impl Meter {
     pub fn report_to(&self, visitor: &mut impl Visitor) -> Report {
         let share = self.config.memory_bytes / SHARES;
         // A share is for what is counted nowhere.
-        let taken = self.memory_bytes() + self.reserved_bytes + share;
+        let taken = self.memory_bytes().saturating_add(self.reserved_bytes).saturating_add(share);
         let room = self.config.memory_bytes.saturating_sub(taken).max(share);
         let flows = Reader::new(&self.stock);
         let mut report = analysis::report(&flows, room, &self.config, self.counters(), visitor);

@@ -65,6 +65,21 @@ fn long_flows_of_many_hosts() {
     assert_eq!(meter.report().hosts.len(), 301);
 }
 
+/// Whoever needs all of the memory, or says so, has a report all the same.
+#[test]
+fn no_reserve_is_too_much() {
+    let reports = [0, MEMORY_BYTES, usize::MAX].map(|reserve| {
+        let mut meter = Meter::new(Config { memory_bytes: MEMORY_BYTES, ..Config::default() });
+        for k in 0..1_000 {
+            let packet = packet_of(u64::from(k) * 50, 1, k, 1);
+            meter.packet(u64::from(k) * 50_000, LinkType::RAW, &packet, packet.len() as u32);
+        }
+        meter.reserve(reserve);
+        meter.report()
+    });
+    assert!(!reports[0].hosts.is_empty() && reports.iter().all(|report| *report == reports[0]));
+}
+
 /// A queue that holds 200 to 300 ms and is empty for one packet, which comes close behind another: where samples are
 /// left out for want of memory, delays are counted from the same.
 #[test]
