@@ -375,8 +375,8 @@ fn interfaces_are_those_of_the_network_that_the_meter_is_in() {
     meter("bare0").exits(0);
 }
 
-/// A meter on the screen of a terminal that it has taken, and the other end of that; `None`, aloud, where it may not watch.
-fn on_a_terminal(leader: &[&str], arguments: &[&str]) -> Option<(Child, File)> {
+/// A meter on the screen of a terminal that it has taken, the other end of that, and what came there so far; `None`, aloud, where it may not watch.
+fn on_a_terminal(leader: &[&str], arguments: &[&str]) -> Option<(Child, File, String)> {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use rustix::termios::{Winsize, tcsetwinsize};
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -400,7 +400,7 @@ fn on_a_terminal(leader: &[&str], arguments: &[&str]) -> Option<(Child, File)> {
             return None;
         }
     }
-    Some((child, shown))
+    Some((child, shown, screen))
 }
 
 fn end_of(mut child: Child) -> ExitStatus {
@@ -421,7 +421,7 @@ fn end_of(mut child: Child) -> ExitStatus {
 #[test]
 fn a_terminal_that_is_closed_ends_the_screen() {
     for leader in [&["setsid", "-c"][..], &["env"]] {
-        let Some((child, shown)) = on_a_terminal(leader, &["--interval", "200 ms"]) else { return };
+        let Some((child, shown, _)) = on_a_terminal(leader, &["--interval", "200 ms"]) else { return };
         drop(shown);
         // In order, and not by an abort because nothing can be said any more.
         let status = end_of(child);
@@ -432,7 +432,7 @@ fn a_terminal_that_is_closed_ends_the_screen() {
 /// With its summary, or without where the second one found the terminal given back already: then it ends the program at once.
 #[test]
 fn whoever_asks_twice_for_the_end_has_the_terminal_back() {
-    let Some((child, mut shown)) = on_a_terminal(&["env"], &["--interval", "200 ms"]) else { return };
+    let Some((child, mut shown, _)) = on_a_terminal(&["env"], &["--interval", "200 ms"]) else { return };
     for _ in 0..2 {
         let id = child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -452,10 +452,10 @@ fn whoever_asks_twice_for_the_end_has_the_terminal_back() {
 #[test]
 fn a_screen_shows_something_before_the_first_interval_is_over() {
     let arguments = ["--interval", "1 min", "--for", "1 s"];
-    let Some((child, mut shown)) = on_a_terminal(&["env"], &arguments) else { return };
+    let Some((child, mut shown, begun)) = on_a_terminal(&["env"], &arguments) else { return };
     let mut octets = Vec::new();
     let _ = shown.read_to_end(&mut octets);
-    let text = String::from_utf8_lossy(&octets);
+    let text = begun + &String::from_utf8_lossy(&octets);
     let (drawn, _table) = text.split_once("\x1b[?1049l").unwrap();
     assert!(drawn.contains("cede meter -i lo"), "{text}");
     assert_eq!(end_of(child).code(), Some(0));
