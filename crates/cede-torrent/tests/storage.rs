@@ -110,6 +110,17 @@ fn what_others_write_to_is_not_read_on() {
     change(0, 100);
     std::thread::sleep(std::time::Duration::from_millis(1100));
     (0..200).for_each(|index| read(index).unwrap());
+    // Once nothing more is written it is as before, of files that are open and of others.
+    storage.write(0, &content).unwrap();
+    storage.settle().unwrap();
+    (0..200).for_each(|index| read(index).unwrap());
+    let [first, last] = [change(0, 100), change(199, 100)];
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    for (index, path) in [(0, first), (199, last)] {
+        let error = read(index).unwrap_err();
+        assert!(error.path == path && error.to_string().contains("others have written"), "{error}");
+    }
+    read(100).unwrap();
 }
 
 /// Not all of them can be open at once.

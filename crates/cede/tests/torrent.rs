@@ -738,6 +738,30 @@ fn content_that_is_cut_short_under_a_seed_is_named() {
 }
 
 #[test]
+fn content_that_others_write_to_is_not_given_on_by_who_has_fetched_it_either() {
+    let place = Place::new("given-on");
+    let (content, seed, peer) = place.seeded(100_000, "");
+    let get = |options: &str| place.start(&format!("get film.torrent -o out --seed -J {options} {QUIET}"));
+    let is_noticed = |mut giver: Running| {
+        let address = format!("127.0.0.1:{}", port_of(&mut giver));
+        giver.prints("\"event\":\"complete\"");
+        let path = place.path("out/film");
+        let before = fs::metadata(&path).unwrap().modified().unwrap();
+        let mut file = fs::File::options().write(true).open(&path).unwrap();
+        file.write_all(b"something else").unwrap();
+        file.set_modified(before + Duration::from_secs(9)).unwrap();
+        thread::sleep(Duration::from_millis(1100));
+        let leech = place.start(&format!("get film.torrent -o other --peer {address} {QUIET}"));
+        giver.end().exits(1).complains("others have written to it").complains("start again");
+        drop(leech);
+    };
+    is_noticed(get(&format!("--peer {peer}")));
+    drop(seed);
+    fs::write(place.path("out/film"), &content).unwrap();
+    is_noticed(get(""));
+}
+
+#[test]
 fn folders_inside_each_other_are_taken_alike_in_both_versions() {
     let place = Place::new("deep");
     let at = |levels: usize| format!("set/{}film", "d/".repeat(levels));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Files that are open at once.
 pub(super) const MAX_OPEN: usize = 64;
-/// How often it is looked whether a file that is only read stands as it did.
+/// How often it is looked whether a file that is read, and not written to, stands as it did.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Files that are open, and those that were.
@@ -21,9 +21,9 @@ pub(super) struct Opened {
     pub files: HashMap<usize, Open>,
     /// Those that were open to be written, and may not be on the disk.
     pub closed: BTreeSet<usize>,
-    /// How files stood that are only read, when they were first opened.
+    /// How files stood when they were first opened to be read, or when the last that was written to them was on the disk.
     pub seen: HashMap<usize, Stamp>,
-    /// Something is written here, or is to be.
+    /// Something is written here, or is to be: how files stand tells nothing of others.
     pub is_written: bool,
     /// Where the file that was opened last to be written is.
     pub near: Near,
@@ -44,6 +44,14 @@ impl Opened {
         let mut due = std::mem::take(&mut self.closed);
         due.extend(self.files.iter().filter(|(_, open)| open.is_writable).map(|(index, _)| *index));
         due
+    }
+
+    /// A file is to be used; where it is written to it will stand in another way.
+    fn expect(&mut self, index: usize, to_write: bool) {
+        if to_write {
+            self.is_written = true;
+            self.seen.remove(&index);
+        }
     }
 
     /// The file is no more.
@@ -70,12 +78,13 @@ impl Storage {
     /// An open file. Where it is to be written and is not there, it is made.
     pub(super) fn file(&self, index: usize, to_write: bool) -> Result<Arc<File>, StorageError> {
         let mut opened = self.lock();
+        opened.expect(index, to_write);
         let open = &mut opened.files;
         let newest = open.values().map(|open| open.used).max().unwrap_or(0);
         if let Some(known) = open.get_mut(&index).filter(|open| open.is_writable || !to_write) {
             known.used = newest + 1;
             let file = known.file.clone();
-            if !known.is_writable && known.looked.elapsed() >= LOOK {
+            if !to_write && known.looked.elapsed() >= LOOK {
                 known.looked = Instant::now();
                 self.recognize(&mut opened, index, &file)?;
             }
@@ -92,8 +101,9 @@ impl Storage {
         if opened.files.len() >= MAX_OPEN {
             opened.make_room();
         }
-        opened.is_written |= to_write;
-        self.recognize(&mut opened, index, &file)?;
+        if !to_write {
+            self.recognize(&mut opened, index, &file)?;
+        }
         let (file_too, looked) = (file.clone(), Instant::now());
         let open = Open { file: file_too, is_writable: to_write, used: newest + 1, looked };
         opened.files.insert(index, open);

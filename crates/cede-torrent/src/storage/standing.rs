@@ -38,7 +38,7 @@ impl Storage {
     }
 
     /// Waits until what was written is on the disk, and looks whether all files that have content are where they belong, once all of
-    /// it has been written. Of each file one look serves both.
+    /// it has been written. Of each file one look serves both. Nothing more is to be written then.
     ///
     /// # Errors
     /// Which is not there, and why; what the system says.
@@ -47,6 +47,8 @@ impl Storage {
         let settled = self.settle_files(&due);
         if settled.is_err() {
             self.lock().closed.extend(due);
+        } else {
+            self.rest();
         }
         settled
     }
@@ -81,11 +83,18 @@ impl Storage {
 
     /// Looks for one file, and waits for what was written to it.
     fn settle_file(&self, index: usize, is_due: bool, near: &mut Near) -> Result<(), StorageError> {
-        match self.find_file(index, near)? {
-            Some(there) if is_due && TO_BE_READ_IS_ENOUGH => self.sync_it(index, &there),
-            Some(_) if is_due => self.sync_in_place(index),
-            _ => Ok(()),
+        let Some(there) = self.find_file(index, near)? else { return Ok(()) };
+        if is_due && TO_BE_READ_IS_ENOUGH {
+            self.sync_it(index, &there)?;
+        } else if is_due {
+            self.sync_in_place(index)?;
         }
+        let mut opened = self.lock();
+        if is_due {
+            // Some file systems tell of the last change only once it is written out.
+            opened.seen.remove(&index);
+        }
+        self.recognize(&mut opened, index, &there)
     }
 
     /// Waits for what was written to a file. One that is not there has nothing to wait for.
@@ -100,6 +109,11 @@ impl Storage {
         file.sync_data().map_err(|error| self.failed(index, "write out", error))
     }
 
+    /// Nothing more is written: from now on it is looked whether others do.
+    pub fn rest(&self) {
+        self.lock().is_written = false;
+    }
+
     /// Whether a file stands as it did when it was first opened, where nothing is written. Its length and the time of its last change
     /// tell.
     pub(super) fn recognize(
@@ -108,14 +122,14 @@ impl Storage {
         index: usize,
         file: &File,
     ) -> Result<(), StorageError> {
-        if opened.is_written || index == PARTS {
+        if index == PARTS {
             return Ok(());
         }
         let failed = |error| self.failed(index, "read", error);
         let metadata = file.metadata().map_err(failed)?;
         let Some(stamp) = Stamp::from_metadata(&metadata) else { return Ok(()) };
         let before = *opened.seen.entry(index).or_insert(stamp);
-        if before == stamp {
+        if opened.is_written || before == stamp {
             return Ok(());
         }
         Err(failed(if stamp.is_shorter_than(before) {

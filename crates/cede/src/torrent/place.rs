@@ -152,12 +152,15 @@ fn claim(info: &Info, folder: &Path, storage: &Storage) -> Result<Notes, Storage
 
 /// Makes room for what is missing. Where nothing is, nothing need be written.
 fn make_room(storage: &Storage, allocation: Allocation, whole: &[bool]) -> Result<(), Failure> {
+    let is_missing = is_missing(storage, whole);
     match storage.make_room(allocation, whole) {
-        Err(error) if error.is_forbidden() && storage.has_all_files() && !is_missing(storage, whole) => {
-            Ok(())
-        }
-        made => made.map_err(|error| unstored(&error)),
+        Err(error) if error.is_forbidden() && storage.has_all_files() && !is_missing => {}
+        made => made.map_err(|error| unstored(&error))?,
     }
+    if !is_missing {
+        storage.rest();
+    }
+    Ok(())
 }
 
 /// What pieces are looked for for.
