@@ -511,6 +511,46 @@ fn no_file_belongs_to_two_torrents() {
     assert_eq!(take(&["t/A"], &[]), Ok(()));
 }
 
+/// What was right of one was written over with the other's, and both were taken for whole.
+#[test]
+#[cfg(unix)]
+fn files_that_are_one_by_a_hard_link_are_refused_where_something_is_missing() {
+    let (info, content) = torrent(&[(2 * PIECE as u64, false); 2]);
+    let scratch = Scratch::new();
+    Storage::new(&scratch.0, &info, &[]).unwrap().write(0, &content).unwrap();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let paths = [0, 1].map(|index| storage.path_of(index));
+    fs::remove_file(&paths[1]).unwrap();
+    fs::hard_link(&paths[0], &paths[1]).unwrap();
+    for whole in [[true, true, false, false], [false, true, true, true]] {
+        let error = storage.make_room(Allocation::Sparse, &whole).unwrap_err();
+        assert!(error.path == paths[1] && error.to_string().contains("hard link"), "{error}");
+    }
+    // As it is with files that are alike, which somebody has made one.
+    storage.make_room(Allocation::Sparse, &[true; 4]).unwrap();
+    // Other names may be elsewhere.
+    fs::rename(&paths[1], scratch.0.join("elsewhere")).unwrap();
+    storage.make_room(Allocation::Sparse, &[false; 4]).unwrap();
+}
+
+#[test]
+fn what_is_there_is_not_set_aside_again() {
+    let (info, content) = plain();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    storage.write(0, &content).unwrap();
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+    for index in 0..info.files.len() {
+        let file = fs::File::options().write(true).create(true).truncate(false).open(storage.path_of(index));
+        file.unwrap().set_modified(long_ago).unwrap();
+    }
+    let again = Storage::new(&scratch.0, &info, &[]).unwrap();
+    again.make_room(Allocation::Full, &vec![true; info.piece_count() as usize]).unwrap();
+    for index in 0..info.files.len() {
+        assert_eq!(fs::metadata(storage.path_of(index)).unwrap().modified().unwrap(), long_ago);
+    }
+}
+
 #[test]
 fn a_longer_file_of_the_same_name_is_not_touched() {
     let (info, content) = plain();

@@ -143,6 +143,12 @@ mod system {
         Some(a? == b?)
     }
 
+    /// What is the same of all names of a file that has several.
+    pub fn linked(found: &Metadata) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        (found.nlink() > 1).then(|| (found.dev(), found.ino()))
+    }
+
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length) {
             // A file system that cannot.
@@ -246,12 +252,19 @@ mod system {
         [a, b].iter().all(|path| path.symlink_metadata().is_ok())
     }
 
+    /// Other names of a file are not known here.
+    pub fn linked(_: &Metadata) -> Option<(u64, u64)> {
+        None
+    }
+
     pub fn set_aside(file: &File, length: u64) -> io::Result<()> {
         file.set_len(length)
     }
 }
 
-pub use system::{is_hole, is_same, is_same_place, read_at, read_parts, set_aside, write_at, write_parts};
+pub use system::{
+    is_hole, is_same, is_same_place, linked, read_at, read_parts, set_aside, write_at, write_parts,
+};
 
 /// What a file is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,11 +3,14 @@
 use super::files::{Access, Near};
 use super::names::Taken;
 use super::{Allocation, Storage, StorageError, files, names};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Files with several names, the first of each that was met, and whether something of it is missing.
+type Linked = HashMap<(u64, u64), (usize, bool)>;
 
 /// What is read at once of a file that may be somebody else's.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -132,24 +135,28 @@ impl Storage {
         self.own_files().find(|index| has_content(index)).map(|index| self.path_of(index))
     }
 
-    /// Makes the files that have no content, and with [`Allocation::Full`] room for the others; looks whether the files may be
-    /// written to of which there is something, and pieces are missing: those that `whole` does not tell of.
+    /// Makes the files that have no content, and with [`Allocation::Full`] room for those of which something is missing: pieces that
+    /// `whole` does not tell of; looks whether such files may be written to where they are there.
     ///
     /// # Errors
-    /// A file cannot be made or written to, or there is no room. Files that were not there before are removed again; folders stay.
+    /// A file cannot be made or written to, or is another one, too, or there is no room. Files that were not there before are removed
+    /// again; folders stay.
     pub fn make_room(&self, allocation: Allocation, whole: &[bool]) -> Result<(), StorageError> {
-        let mut made = Vec::new();
+        let (mut made, mut linked) = (Vec::new(), Linked::new());
         let is_whole = |piece: u32| whole.get(piece as usize).copied().unwrap_or(false);
         let mut near = Near::default();
         let outcome = self.own_files().try_for_each(|index| {
             let length = self.layout.files()[index].length;
-            let is_there = self.path_of(index).symlink_metadata().is_ok();
-            if length == 0 || allocation == Allocation::Full {
-                made.extend((!is_there).then_some(index));
+            let is_due = !self.layout.pieces_of(index).all(is_whole);
+            let there = self.path_of(index).symlink_metadata().ok();
+            let number = there.as_ref().and_then(files::linked);
+            number.map_or(Ok(()), |number| self.tell_from_linked(&mut linked, number, (index, is_due)))?;
+            if length == 0 || is_due && allocation == Allocation::Full {
+                made.extend(there.is_none().then_some(index));
                 let open = self.file(index, true)?;
                 let room = if length == 0 { Ok(()) } else { files::set_aside(&open, length) };
                 room.map_err(|error| self.failed(index, "make", error))
-            } else if is_there && !self.layout.pieces_of(index).all(is_whole) {
+            } else if is_due && there.is_some() {
                 let opened = self.open_in_turn(index, true, &mut near, || self.lock().make_room());
                 opened.map(drop).map_err(|error| self.failed(index, "write to", error))
             } else {
@@ -160,6 +167,23 @@ impl Storage {
             self.unmake(made);
         }
         outcome
+    }
+
+    /// Refuses two files that are one by a hard link, where something is to be written to either: what is right of one would be lost with
+    /// the other. Those that are alike stay one as long as nothing is missing.
+    fn tell_from_linked(
+        &self,
+        linked: &mut Linked,
+        number: (u64, u64),
+        (index, is_due): (usize, bool),
+    ) -> Result<(), StorageError> {
+        let (other, other_is_due) = *linked.entry(number).or_insert((index, is_due));
+        if other == index || !is_due && !other_is_due {
+            return Ok(());
+        }
+        let other = self.path_of(other);
+        let text = format!("it is the same file as {} (a hard link): remove one of both", other.display());
+        Err(self.failed(index, "write to", io::Error::new(io::ErrorKind::InvalidInput, text)))
     }
 
     fn unmake(&self, made: Vec<usize>) {
