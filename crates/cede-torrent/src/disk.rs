@@ -11,6 +11,7 @@ use crate::storage::{Storage, StorageError};
 use cede_bt::metainfo::Info;
 use cede_bt::wire::BlockRef;
 use cede_wire::Payload;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
@@ -27,6 +28,9 @@ const RUN_BYTES: u32 = 256 << 10;
 const COMPANY: Duration = Duration::from_millis(10);
 /// Where as much comes together, more comes at once.
 const MUCH_BYTES: u64 = 64 << 10;
+/// What waits to be written when nothing more is to be fetched is waited for so long: it is little, and may come again, but some disks take
+/// seconds for a single write.
+const PARTING: Duration = Duration::from_secs(2);
 /// How often it is looked whether what is written to still is where it belongs.
 const LOOK: Duration = Duration::from_secs(1);
 /// Read back at once.
@@ -67,11 +71,39 @@ pub enum Report {
     Failed(StorageError),
 }
 
-/// The way to the thread. It ends when this is dropped and all jobs are done.
+/// The way to the thread, which ends when this is dropped and all jobs are done. That is waited for, but not for long.
 pub struct Disk {
     jobs: Option<mpsc::Sender<Job>>,
     waiting: Arc<AtomicU64>,
-    thread: Option<JoinHandle<()>>,
+    thread: Thread,
+    /// When it was said that nothing more is to be fetched.
+    left_at: Cell<Option<Instant>>,
+}
+
+/// A thread whose end can be waited for with an end to the patience.
+struct Thread {
+    handle: Option<JoinHandle<()>>,
+    /// Nothing is ever sent: its other end goes with the thread.
+    end: mpsc::Receiver<()>,
+}
+
+impl Thread {
+    fn start(work: impl FnOnce() + Send + 'static) -> Self {
+        let (running, end) = mpsc::channel();
+        let work = move || {
+            work();
+            drop(running);
+        };
+        Self { handle: std::thread::Builder::new().name("disk".to_owned()).spawn(work).ok(), end }
+    }
+
+    /// Waits until it has ended, but no longer. One that has not goes on for as long as the process does.
+    fn join_until(&mut self, until: Instant) {
+        let patience = until.saturating_duration_since(Instant::now());
+        if self.end.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
+            let _ = self.handle.take().map(JoinHandle::join);
+        }
+    }
 }
 
 impl Disk {
@@ -88,8 +120,8 @@ impl Disk {
         let (hashing, scratch) = (Hashing::new(info.clone()), vec![0; CHUNK_BYTES]);
         let (due, looked, count) = (None, Instant::now(), waiting.clone());
         let worker = Worker { storage, info, whole, hashing, due, looked, scratch, waiting: count, reports };
-        let thread = std::thread::Builder::new().name("disk".to_owned()).spawn(move || worker.run(&inbox));
-        Self { jobs: Some(jobs), waiting, thread: thread.ok() }
+        let thread = Thread::start(move || worker.run(&inbox));
+        Self { jobs: Some(jobs), waiting, thread, left_at: Cell::default() }
     }
 
     /// Writes octets of blocks. What arrived together goes together: to wake the thread costs more than to write.
@@ -109,6 +141,11 @@ impl Disk {
         self.send(Job::Sync);
     }
 
+    /// Nothing more is to be fetched: from now on the patience ends for what is still to be written.
+    pub fn leave(&self) {
+        self.left_at.set(Some(Instant::now()));
+    }
+
     /// Whether more waits than may.
     #[must_use]
     pub fn is_busy(&self) -> bool {
@@ -124,7 +161,8 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         self.jobs = None;
-        let _ = self.thread.take().map(JoinHandle::join);
+        let since = self.left_at.get().unwrap_or_else(Instant::now);
+        self.thread.join_until(since + PARTING);
     }
 }
 
@@ -274,5 +312,25 @@ impl Worker {
             at += len as u64;
         }
         Ok(self.info.piece_hash(piece) == Some(partial.finish()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_does_not_come_back_is_not_waited_for_to_its_end() {
+        let (release, held) = mpsc::channel::<()>();
+        let (ended, is_ended) = mpsc::channel();
+        let mut thread = Thread::start(move || {
+            let _ = held.recv();
+            let _ = ended.send(());
+        });
+        // It would be waited for for ever.
+        thread.join_until(Instant::now() + COMPANY);
+        drop(release);
+        thread.join_until(Instant::now() + Duration::from_secs(3600));
+        is_ended.try_recv().unwrap();
     }
 }

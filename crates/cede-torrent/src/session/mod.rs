@@ -189,6 +189,7 @@ impl Session {
     pub fn leave(&self) {
         let mut state = self.inner.state.borrow_mut();
         (state.wishes, state.has_left) = (mpsc::unbounded_channel().0, true);
+        state.disk.leave();
     }
 
     /// Which pieces are there, checked.
