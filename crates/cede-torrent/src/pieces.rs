@@ -4,6 +4,7 @@
 //! ([`cede_bt::abreast`]), and what is held in memory is two buffers for each thread whatever the length of pieces. Pieces are
 //! handed out in order, so that a disk is still read almost from its beginning to its end.
 
+use crate::storage::StorageError;
 use cede_bt::digest::{Digest, Hasher};
 use std::num::NonZero;
 use std::ops::Range;
@@ -24,6 +25,17 @@ pub struct Watch {
     pub done: AtomicU64,
     /// The work is to end; pieces that have not been looked at then count as missing.
     pub is_ended: AtomicBool,
+    /// The first file that is there and could not be read all the same, and why.
+    pub unread: OnceLock<StorageError>,
+}
+
+impl Watch {
+    /// Something could not be read. That a file is not there, or not all of it, or cannot be opened is told by others.
+    pub(crate) fn note(&self, error: StorageError) {
+        if error.action == "read" && !error.is_cut_short() {
+            let _ = self.unread.set(error);
+        }
+    }
 }
 
 /// Gives pieces, two by two, to as many threads as there are cores, this one among them. What came of them, in their order,

@@ -80,6 +80,35 @@ fn a_full_disk_ends_the_download_and_it_goes_on_where_there_is_room() {
     });
 }
 
+/// The memory of a process is a plain file that cannot be read at its beginning, as on a disk that is damaged there.
+#[test]
+fn what_cannot_be_read_is_taken_for_missing_and_told_of() {
+    if !has_own_mounts("what_cannot_be_read_is_taken_for_missing_and_told_of") {
+        return;
+    }
+    let (info, content) = torrent(&[2 * PIECE, 2 * PIECE]);
+    let scratch = Scratch::new();
+    Storage::new(&scratch.0, &info, &[]).unwrap().write(0, &content).unwrap();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let found = |storage: &Storage| {
+        let watch = Watch::default();
+        (check(storage, &info, &[], &watch), watch.unread.into_inner())
+    };
+    let (whole, unread) = found(&storage);
+    assert!(whole.iter().all(|there| *there) && unread.is_none());
+    let path = storage.path_of(1);
+    let memory = format!("/proc/{}/mem", std::process::id());
+    let status = Command::new("mount").args(["--bind", &memory]).arg(&path).status().unwrap();
+    assert!(status.success());
+    let (whole, unread) = found(&Storage::new(&scratch.0, &info, &[]).unwrap());
+    assert_eq!(whole, [true, true, false, false]);
+    let error = unread.expect("nobody hears of it");
+    assert!(error.path == path && error.to_string().contains("cannot read"), "{error}");
+    // What is not there at all is no such case.
+    let (_, unread) = found(&Storage::new(&Scratch::new().0, &info, &[]).unwrap());
+    assert!(unread.is_none());
+}
+
 /// What nobody could find at the end of a download is not fetched to its end.
 #[test]
 fn files_that_are_taken_away_end_a_download() {

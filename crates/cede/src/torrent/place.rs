@@ -71,9 +71,8 @@ impl Place {
             Err(error) => return Err(unstored(&error)),
         };
         let _turn = hub.turns.acquire().await;
-        let shown = |part| hub.board(|board| board.checking(row, part));
         let Some((notes, written)) = claimed else {
-            let whole = find((info, &storage), Vec::new(), Purpose::Read, shown).await?;
+            let whole = find((info, &storage), Vec::new(), Purpose::Read, (hub, row)).await?;
             return match forbidden.filter(|_| is_missing(&storage, &whole)) {
                 Some(error) => Err(unstored(&error)),
                 None => Ok(Content { storage, notes: None, whole }),
@@ -83,7 +82,7 @@ impl Place {
         // Notes go once everything wanted is there; the ends of pieces stay, and tell of the run, too.
         let is_first = notes.is_new() && !storage.has_parts();
         let purpose = if is_first && !written.over_others { Purpose::Begin } else { Purpose::Write };
-        let found = find((info, &storage), skip, purpose, shown).await;
+        let found = find((info, &storage), skip, purpose, (hub, row)).await;
         let made = found.and_then(|whole| make_room(&storage, written.allocation, &whole).map(|()| whole));
         match made {
             Ok(whole) => Ok(Content { storage, notes: Some(notes), whole }),
@@ -179,7 +178,7 @@ async fn find(
     (info, storage): (&Arc<Info>, &Arc<Storage>),
     skip: Vec<bool>,
     purpose: Purpose,
-    show: impl Fn(f64),
+    (hub, row): (&Hub, usize),
 ) -> Result<Vec<bool>, Failure> {
     let watch = Arc::new(Watch::default());
     let (checked, total) = (watch.clone(), info.total_bytes);
@@ -201,12 +200,22 @@ async fn find(
             () = tokio::time::sleep(TICK) => {}
         }
         watch.is_ended.store(interrupt::is_asked(), Relaxed);
-        show(watch.done.load(Relaxed) as f64 / total as f64);
+        let part = watch.done.load(Relaxed) as f64 / total as f64;
+        hub.board(|board| board.checking(row, part));
     };
+    mention_unread(hub, info, &watch);
     if interrupt::is_asked() {
         return Err(Failure::Interrupted("what is there was not checked".to_owned()));
     }
     whole.map_err(|error| Failure::Failed(error.to_string()))?
+}
+
+/// What is there and cannot be read is fetched again, or not given: a person should know that it is not simply missing.
+fn mention_unread(hub: &Hub, info: &Info, watch: &Watch) {
+    if let Some(error) = watch.unread.get() {
+        let error = screen::printable(&error.to_string());
+        hub.say_of(&info.name, &format!("taken for missing: {error}"));
+    }
 }
 
 /// Something is where a torrent's file belongs that is no part of it.
