@@ -272,6 +272,27 @@ fn notes_save_work_and_are_never_believed_over_a_hash() {
 }
 
 #[test]
+fn notes_of_which_nothing_has_changed_are_not_written_again() {
+    let (info, content) = plain();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let notes = Notes::open(&scratch.0, &info.info_hash()).unwrap();
+    let path = fs::read_dir(&scratch.0).unwrap().next().unwrap().unwrap().path();
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+    let mut whole = [false; 6];
+    let is_written = |whole: &[bool]| {
+        fs::File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        notes.write(whole, &stamps(&storage, &info)).unwrap();
+        fs::metadata(&path).unwrap().modified().unwrap() != long_ago
+    };
+    assert_eq!([is_written(&whole), is_written(&whole)], [true, false]);
+    whole[1] = true;
+    assert_eq!([is_written(&whole), is_written(&whole)], [true, false]);
+    storage.write(0, &content).unwrap();
+    assert_eq!([is_written(&whole), is_written(&whole)], [true, false]);
+}
+
+#[test]
 fn notes_that_are_damaged_count_for_nothing_and_one_process_has_them() {
     let (info, _) = plain();
     let scratch = Scratch::new();

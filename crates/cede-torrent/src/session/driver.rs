@@ -85,7 +85,7 @@ impl Driver {
             let now = Instant::now();
             if now >= notes_at {
                 notes_at = now + NOTES_EVERY;
-                self.write_notes();
+                self.renew_notes();
             }
             if now >= pex_at {
                 pex_at = now + PEX_EVERY;
@@ -95,6 +95,13 @@ impl Driver {
                 look_at = now + LOOK_EVERY;
                 away.look(&inner);
             }
+        }
+    }
+
+    /// Of what is complete there is nothing to be resumed.
+    fn renew_notes(&self) {
+        if !self.inner.is_over() {
+            self.write_notes();
         }
     }
 

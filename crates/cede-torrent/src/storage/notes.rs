@@ -7,6 +7,8 @@
 use super::files::{Access, Folder};
 use super::{Layout, StorageError, files, hex};
 use cede_bt::bencode::{Document, Form, Limits, Node};
+use cede_bt::metainfo::sha1;
+use std::cell::Cell;
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
 use std::path::Path;
@@ -21,6 +23,8 @@ pub struct Notes {
     name: String,
     file: File,
     is_new: bool,
+    /// The digest of what was written last: what has not changed is not written again, which would keep a disk awake.
+    written: Cell<Option<[u8; 20]>>,
 }
 
 impl Notes {
@@ -41,7 +45,7 @@ impl Notes {
             let text = "another process is at the same download";
             return Err(failed(io::Error::new(io::ErrorKind::ResourceBusy, text)));
         }
-        Ok(Self { folder, name, file, is_new })
+        Ok(Self { folder, name, file, is_new, written: Cell::default() })
     }
 
     /// Nothing tells of an earlier run: not even one that was ended before it wrote anything down.
@@ -69,7 +73,7 @@ impl Notes {
         (written == stamps).then(|| (0..count).map(|at| pieces[at / 8] << (at % 8) & 0x80 == 0).collect())
     }
 
-    /// Writes down which pieces are there, and how the files stand.
+    /// Writes down which pieces are there, and how the files stand, unless nothing of that has changed since the last time.
     ///
     /// # Errors
     /// What the system says.
@@ -80,9 +84,14 @@ impl Notes {
         }
         let stamps = files.iter().map(|stamp| stamp.map_or_else(Form::dict, Stamp::form)).collect::<Vec<_>>();
         let octets = Form::dict().with("files", stamps).with("pieces", bits).encode();
+        let digest = sha1(&octets);
+        if self.written.replace(None) == Some(digest) {
+            self.written.set(Some(digest));
+            return Ok(());
+        }
         let written =
             files::write_at(&self.file, &octets, 0).and_then(|()| self.file.set_len(octets.len() as u64));
-        written.map_err(|error| StorageError {
+        written.map(|()| self.written.set(Some(digest))).map_err(|error| StorageError {
             path: self.folder.path().join(&self.name),
             action: "write to",
             error,
