@@ -11,7 +11,6 @@ use crate::storage::{Storage, StorageError};
 use cede_bt::metainfo::Info;
 use cede_bt::wire::BlockRef;
 use cede_wire::Payload;
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
@@ -77,7 +76,7 @@ pub struct Disk {
     waiting: Arc<AtomicU64>,
     thread: Thread,
     /// When it was said that nothing more is to be fetched.
-    left_at: Cell<Option<Instant>>,
+    left_at: Option<Instant>,
 }
 
 /// A thread whose end can be waited for with an end to the patience.
@@ -97,12 +96,14 @@ impl Thread {
         Self { handle: std::thread::Builder::new().name("disk".to_owned()).spawn(work).ok(), end }
     }
 
-    /// Waits until it has ended, but no longer. One that has not goes on for as long as the process does.
-    fn join_until(&mut self, until: Instant) {
+    /// Waits until it has ended, but no longer; whether it has. One that has not goes on for as long as the process does.
+    fn join_until(&mut self, until: Instant) -> bool {
         let patience = until.saturating_duration_since(Instant::now());
-        if self.end.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
+        let has_ended = self.end.recv_timeout(patience) != Err(RecvTimeoutError::Timeout);
+        if has_ended {
             let _ = self.handle.take().map(JoinHandle::join);
         }
+        has_ended
     }
 }
 
@@ -121,7 +122,7 @@ impl Disk {
         let (due, looked, count) = (None, Instant::now(), waiting.clone());
         let worker = Worker { storage, info, whole, hashing, due, looked, scratch, waiting: count, reports };
         let thread = Thread::start(move || worker.run(&inbox));
-        Self { jobs: Some(jobs), waiting, thread, left_at: Cell::default() }
+        Self { jobs: Some(jobs), waiting, thread, left_at: None }
     }
 
     /// Writes octets of blocks. What arrived together goes together: to wake the thread costs more than to write.
@@ -141,9 +142,17 @@ impl Disk {
         self.send(Job::Sync);
     }
 
-    /// Nothing more is to be fetched: from now on the patience ends for what is still to be written.
-    pub fn leave(&self) {
-        self.left_at.set(Some(Instant::now()));
+    /// Nothing more is to be fetched, and nothing more is taken: what is still to be written is waited for from now on.
+    pub fn leave(&mut self) {
+        self.jobs = None;
+        self.left_at.get_or_insert_with(Instant::now);
+    }
+
+    /// Waits until nothing is left to be written, for as long as that is waited for; whether it came to that.
+    pub fn finish(&mut self) -> bool {
+        self.leave();
+        let since = self.left_at.unwrap_or_else(Instant::now);
+        self.thread.join_until(since + PARTING)
     }
 
     /// Whether more waits than may.
@@ -153,16 +162,14 @@ impl Disk {
     }
 
     fn send(&self, job: Job) {
-        // A thread that is gone has reported why.
+        // A thread that is gone has reported why, or is to take nothing more.
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        self.jobs = None;
-        let since = self.left_at.get().unwrap_or_else(Instant::now);
-        self.thread.join_until(since + PARTING);
+        self.finish();
     }
 }
 
@@ -328,9 +335,9 @@ mod tests {
             let _ = ended.send(());
         });
         // It would be waited for for ever.
-        thread.join_until(Instant::now() + COMPANY);
+        assert!(!thread.join_until(Instant::now() + COMPANY));
         drop(release);
-        thread.join_until(Instant::now() + Duration::from_secs(3600));
+        assert!(thread.join_until(Instant::now() + Duration::from_secs(3600)));
         is_ended.try_recv().unwrap();
     }
 }

@@ -118,7 +118,7 @@ fn a_file_that_was_not_wanted_is_looked_at_when_it_is() {
         store(folder, &info, &content, &[true, false, false]);
         let mut driver = member.driver.take().unwrap();
         driver.keep_notes(Some(Notes::open(folder, &info.info_hash()).unwrap()));
-        driver.write_notes();
+        driver.write_last_notes();
         let all = Storage::new(folder, &info, &[]).unwrap();
         let missing = driver.take_notes().unwrap().missing(&Layout::new(&info), &stamps(&all));
         assert_eq!(missing, [false, false, true, true, true]);

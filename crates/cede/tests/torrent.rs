@@ -3,6 +3,10 @@
 
 mod support;
 
+use cede_bt::metainfo::Metainfo;
+use cede_torrent::check::{Watch, check};
+use cede_torrent::session::stamps;
+use cede_torrent::storage::{Notes, Storage};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -703,6 +707,29 @@ fn an_interruption_says_what_is_there() {
         asking.interrupt();
         asking.end().exits(130).complains("nothing was downloaded");
     }
+}
+
+/// What comes while it ends would make the files newer than them, and everything would have to be read again.
+#[test]
+fn what_is_noted_at_an_interruption_is_of_use() {
+    let place = Place::new("noted");
+    let (_, _seed, peer) = place.seeded(40_000_000, "");
+    // While a tracker is waited for that does not answer, peers go on.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tracker = format!("http://{}/announce", silent.local_addr().unwrap());
+    let options = format!("--peer {peer} -t {tracker} --down 10MB/s");
+    let mut download = place.start(&format!("get film.torrent -o out {options} -J {QUIET}"));
+    while download.prints("\"event\":\"progress\"")["data"]["pieces"].as_u64().unwrap() < 5 {}
+    download.interrupt();
+    download.end().exits(130);
+    let info = Metainfo::parse(&place.read("film.torrent")).unwrap().info;
+    let out = place.path("out");
+    let storage = Storage::new(&out, &info, &[]).unwrap();
+    let notes = Notes::open(&out, &info.info_hash()).unwrap();
+    let missing = notes.missing(storage.layout(), &stamps(&storage));
+    let whole = check(&storage, &info, &[], &Watch::default());
+    assert!(missing.contains(&true), "nothing is known to be missing");
+    assert!(missing.iter().zip(&whole).all(|(is_missing, is_whole)| is_missing != is_whole));
 }
 
 /// Pieces of a file that is there and cannot be used are not given, and whoever gives the rest is told which file that is.

@@ -105,12 +105,34 @@ impl Driver {
         }
     }
 
-    /// Writes down what is there, or may be: files that are not wanted now were not looked at. What cannot be written only costs a
-    /// check later.
-    pub fn write_notes(&self) {
+    /// Writes down what is there.
+    fn write_notes(&self) {
+        self.note(self.inner.whole());
+    }
+
+    /// Writes down what is there once the session has left and all of it is written: before, the notes would be older than the files,
+    /// and count for nothing. A disk that takes too long for that leaves those of before.
+    pub fn write_last_notes(&mut self) {
+        if !self.inner.state.borrow_mut().disk.finish() {
+            return;
+        }
+        let mut whole = self.inner.whole();
+        while let Ok(report) = self.inbox.try_recv() {
+            if let Report::Checked { piece, good } = report
+                && let Some(is_whole) = whole.get_mut(piece as usize)
+            {
+                *is_whole = good;
+            }
+        }
+        self.note(whole);
+    }
+
+    /// Writes down which pieces are there, or may be: files that are not wanted now were not looked at. What cannot be written only
+    /// costs a check later.
+    fn note(&self, whole: Vec<bool>) {
         if let Some(notes) = &self.notes {
             let storage = &self.inner.storage;
-            let known = self.inner.whole().into_iter().zip(storage.wanted_pieces());
+            let known = whole.into_iter().zip(storage.wanted_pieces());
             let may_be: Vec<bool> = known.map(|(is_whole, is_wanted)| is_whole || !is_wanted).collect();
             let _ = notes.write(&may_be, &stamps(storage));
         }

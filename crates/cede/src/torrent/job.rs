@@ -213,12 +213,9 @@ impl Job {
         let elapsed = self.gauge.elapsed();
         let view = self.session.view();
         self.session.leave();
-        if let Some(driver) = &mut self.driver {
-            if self.session.is_done() {
-                driver.take_notes().into_iter().for_each(Notes::discard);
-            } else {
-                driver.write_notes();
-            }
+        let mut driver = self.driver.take();
+        if self.session.is_done() {
+            driver.iter_mut().flat_map(Driver::take_notes).for_each(Notes::discard);
         }
         if let Some(storage) = self.written.as_ref().filter(|it| view.is_complete && it.wants_everything()) {
             storage.discard_parts();
@@ -226,6 +223,7 @@ impl Job {
         let patience = outcome.as_ref().err().map_or(swarm::GOODBYE, swarm::parting_time);
         let goodbye = tokio::time::timeout(patience, &mut self.announcing);
         let _ = tokio::join!(goodbye, self.hub.leave());
+        driver.iter_mut().for_each(Driver::write_last_notes);
         let mut data = document(&view, &Rates::default());
         data["what"] = self.what.as_str().into();
         data["complete"] = self.session.is_done().into();
