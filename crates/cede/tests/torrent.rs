@@ -139,6 +139,38 @@ fn a_download_arrives_over_each_transport_by_file_and_by_link() {
     }
 }
 
+/// Whoever came by a link can give, or go on, when nobody is left who has what is behind it.
+#[test]
+fn what_is_behind_a_link_can_be_kept() {
+    for version in ["", "--v2"] {
+        let place = Place::new(&format!("save{version}"));
+        let content = place.write_pattern("film", 600_000);
+        place.cede(&format!("make film -l 16KiB -t http://127.0.0.1:9/announce {version}")).exits(0);
+        let mut seed = place.start(&format!("seed film.torrent {QUIET}"));
+        let (peer, shown) = (port_of(&mut seed), place.cede("show film.torrent --json").exits(0).json());
+        let get = |what: &str| {
+            place.cede(&format!(
+                "get {what} -o out --peer 127.0.0.1:{peer} --save-torrent kept.torrent {QUIET}"
+            ))
+        };
+        let magnet = shown["magnet"].as_str().unwrap();
+        get(magnet).exits(0);
+        assert!(place.read("out/film") == content, "{version}");
+        let kept = place.cede("show kept.torrent --json").exits(0).json();
+        for key in ["info_hash", "info_hash_v2", "files", "pieces", "trackers", "version"] {
+            assert_eq!(kept[key], shown[key], "{version} {key}");
+        }
+        // It has what files are checked by.
+        place.cede("verify kept.torrent --data out").exits(0);
+        get(magnet).exits(0);
+        place.write("kept.torrent", "another");
+        get(magnet).exits(1).complains("kept.torrent is there already");
+        assert!(place.text("kept.torrent") == "another");
+    }
+    let place = Place::new("save-several");
+    place.cede("get a.torrent b.torrent --save-torrent c.torrent").exits(2).complains("--save-torrent");
+}
+
 /// A link that was copied from a page has spaces around it.
 #[test]
 fn a_link_may_have_spaces_around_it() {

@@ -1,7 +1,7 @@
 //! Making torrents.
 
 use super::tree::{FileTree, trees};
-use super::{File, MAX_PIECE_BYTES};
+use super::{File, Info, MAX_PIECE_BYTES, Metainfo, Version};
 use crate::bencode::Form;
 use crate::merkle::Hash;
 use alloc::string::String;
@@ -77,19 +77,10 @@ impl Writer {
     /// The torrent file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let tiers = self.trackers.iter().map(|tier| tier.iter().map(|url| Form::from(&url[..])).collect());
-        let tiers: Vec<Form> = tiers.map(Form::List).collect();
-        let urls: Vec<Form> = self.web_seeds.iter().map(|url| Form::from(&url[..])).collect();
-        let several = self.trackers.iter().map(Vec::len).sum::<usize>() > 1;
-        Form::dict()
-            .with_some("announce", self.trackers.first().and_then(|tier| tier.first()).map(|url| &url[..]))
-            .with_some("announce-list", several.then_some(tiers))
+        file(&self.trackers, &self.web_seeds, self.info(), self.is_v2.then(|| self.layers()))
             .with_some("comment", self.comment.as_deref())
             .with_some("created by", self.created_by.as_deref())
             .with_some("creation date", self.creation_s)
-            .with("info", self.info())
-            .with_some("piece layers", self.is_v2.then(|| self.layers()))
-            .with_some("url-list", (!urls.is_empty()).then_some(urls))
             .encode()
     }
 
@@ -117,6 +108,37 @@ impl Writer {
     fn layers(&self) -> Form {
         let several = self.trees().filter(|(tree, _)| tree.pieces > 1);
         several.fold(Form::dict(), |dict, (tree, layer)| dict.with(tree.root, layer.as_flattened()))
+    }
+}
+
+/// A torrent file, with what is looked for in it.
+fn file(trackers: &[Vec<String>], web_seeds: &[String], info: Form, layers: Option<Form>) -> Form {
+    let tiers = trackers.iter().map(|tier| tier.iter().map(|url| Form::from(&url[..])).collect());
+    let tiers: Vec<Form> = tiers.map(Form::List).collect();
+    let urls: Vec<Form> = web_seeds.iter().map(|url| Form::from(&url[..])).collect();
+    let several = trackers.iter().map(Vec::len).sum::<usize>() > 1;
+    Form::dict()
+        .with_some("announce", trackers.first().and_then(|tier| tier.first()).map(|url| &url[..]))
+        .with_some("announce-list", several.then_some(tiers))
+        .with("info", info)
+        .with_some("piece layers", layers)
+        .with_some("url-list", (!urls.is_empty()).then_some(urls))
+}
+
+impl Metainfo {
+    /// A torrent file of it: with its dictionary as it came, so that it is the same torrent, its trackers, its web seeds, and of one of v2 alone its
+    /// hashes, as far as they are known.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let Info { version, trees, pieces, raw, .. } = &self.info;
+        let layer = |tree: &FileTree| {
+            let first = tree.first_piece as usize * 32;
+            pieces.get(first..first + tree.pieces as usize * 32).map(<[u8]>::to_vec)
+        };
+        let several = trees.iter().filter(|tree| tree.pieces > 1);
+        let layers = several.fold(Form::dict(), |dict, tree| dict.with_some(tree.root, layer(tree)));
+        let layers = (*version == Version::V2).then_some(layers);
+        file(&self.trackers, &self.web_seeds, Form::Raw(raw.clone()), layers).encode()
     }
 }
 

@@ -437,6 +437,9 @@ pub struct GetArgs {
     /// Write over files that are there already, though they hold no piece of this torrent
     #[arg(long)]
     pub overwrite: bool,
+    /// Write the torrent file of a link or URL there [example: --save-torrent photos.torrent]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub save_torrent: Option<PathBuf>,
     /// Go on giving when everything is there
     #[arg(long)]
     pub seed: bool,

@@ -22,6 +22,7 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
     let verb = Verb {
         place: Box::new(move |source| {
             let wanted = source::wanted(&choices, source)?;
+            choices.save_torrent.as_deref().map_or(Ok(()), |path| source::save(path, &source.metainfo))?;
             let allocation = if choices.preallocate { Allocation::Full } else { Allocation::Sparse };
             make_folder(&choices.output)?;
             let written = Some(Written { allocation, over_others: choices.overwrite });
@@ -35,6 +36,10 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
 fn check(args: &GetArgs) -> Result<(), Failure> {
     if args.what.len() > 1 && !args.files.is_empty() {
         let text = "--files picks files of one torrent, and there are several; give them one by one";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    if args.what.len() > 1 && args.save_torrent.is_some() {
+        let text = "--save-torrent names the file of one torrent, and there are several; get them one by one";
         return Err(Failure::Usage(text.to_owned()));
     }
     check_folder(&args.output)

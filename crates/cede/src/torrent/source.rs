@@ -6,7 +6,7 @@ use super::seek::{Source, follow, nothing_came};
 use super::{read_metainfo, source_name};
 use crate::carry::numbers;
 use crate::failure::Failure;
-use crate::screen;
+use crate::{screen, whole};
 use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{File, Info, Metainfo};
 use cede_torrent::fetch::{Download, download};
@@ -92,6 +92,23 @@ pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, F
             Fetched::Link(link) => follow(&link, (hub, row)).await,
         },
     }
+}
+
+/// Writes a torrent file. That one is there already is as good, if it is the same torrent's.
+pub fn save(path: &Path, metainfo: &Metainfo) -> Result<(), Failure> {
+    if path.exists() {
+        let is_same = read_metainfo(path).is_ok_and(|there| there.info.raw == metainfo.info.raw);
+        let name = screen::named(path);
+        let other =
+            format!("--save-torrent: {name} is there already, and not this torrent's: take another name");
+        return if is_same { Ok(()) } else { Err(Failure::Failed(other)) };
+    }
+    whole::write(path, &metainfo.encode()).map_err(|error| {
+        Failure::of_system(
+            format!("--save-torrent: cannot write {}: {error}", screen::named(path)),
+            error.kind(),
+        )
+    })
 }
 
 /// Which files are wanted: by number, by ranges of numbers, or by a part of their names.
