@@ -242,12 +242,15 @@ fn finish(swarm: &Swarm, layout: &Layout, world: &SwarmWorld, tracker: &Tracker)
         peers.zip(records.by_ref()).collect()
     };
     let (uplinks, downlinks) = (records_of(&layout.uplinks), records_of(&layout.downlinks));
+    // A link that nobody waits for tells of its dequeues when it is looked at.
+    let mut queue = world.observer().log().to_vec();
+    queue.sort_by_key(|entry| entry.at);
     SwarmOutcome {
         peers,
         uplinks,
         downlinks,
         tracker: tracker.log().to_vec(),
-        queue: world.observer().log().to_vec(),
+        queue,
         ended_at: world.now(),
         is_interrupted: false,
         events: world.events(),
