@@ -106,7 +106,11 @@ impl Watch {
             return None;
         }
         let gives_since = *self.gives_since.get_or_insert_with(Instant::now);
-        let is_sent = |ratio: f64| session.sent() as f64 >= ratio * session.view().bytes as f64;
+        // Where nothing is there nothing can be given, however often.
+        let is_sent = |ratio: f64| {
+            let here = session.view().bytes;
+            here > 0 && session.sent() as f64 >= ratio * here as f64
+        };
         if until.seed_ratio.is_some_and(is_sent) {
             return Some(Over::Ratio);
         }

@@ -12,7 +12,9 @@ use cede_bt::metainfo::Info;
 use cede_torrent::check::{self, Watch};
 use cede_torrent::storage::{Storage, StorageError};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -20,6 +22,9 @@ use std::time::Duration;
 const MAX_LISTED: usize = 200;
 /// How often the work is looked at.
 const TICK: Duration = Duration::from_millis(50);
+
+/// Why files cannot be read.
+type Errors = HashMap<PathBuf, String>;
 
 /// How a file stands.
 struct Standing {
@@ -34,7 +39,7 @@ struct Standing {
 }
 
 impl Standing {
-    fn of(storage: &Storage, whole: &[bool], errors: &[StorageError], index: usize) -> Self {
+    fn of(storage: &Storage, whole: &[bool], errors: &Errors, index: usize) -> Self {
         let file = &storage.layout().files()[index];
         let path = storage.path_of(index);
         let metadata = path.symlink_metadata().ok();
@@ -45,7 +50,7 @@ impl Standing {
             found: metadata.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len()),
             pieces: pieces.len(),
             right: pieces.filter(|piece| whole[*piece as usize]).count(),
-            error: errors.iter().find(|error| error.path == path).map(|error| error.error.to_string()),
+            error: errors.get(&path).cloned(),
         }
     }
 
@@ -80,10 +85,11 @@ pub fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     let name = args.what.display().to_string();
     let info = read_metainfo(&args.what).map_err(|failure| failure.about(&source_name(&name)))?.info;
     let storage = Storage::new(&args.data, &info, &[]).map_err(|error| unstored(&error))?;
-    let whole = hash(&storage, &info)?;
+    let (whole, unread) = hash(&storage, &info)?;
     let files = 0..storage.layout().files().len();
     let files = files.filter(|index| !storage.layout().files()[*index].is_padding);
-    let errors = storage.in_the_way(usize::MAX);
+    let errors = storage.in_the_way(usize::MAX).into_iter().chain(unread);
+    let errors: Errors = errors.map(|error| (error.path, error.error.to_string())).collect();
     let files: Vec<Standing> = files.map(|index| Standing::of(&storage, &whole, &errors, index)).collect();
     let wrong: Vec<&Standing> = files.iter().filter(|file| !file.is_whole()).collect();
     if args.json {
@@ -106,9 +112,9 @@ pub fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     Err(Failure::Failed(format!("{how_many}: {advice}")))
 }
 
-/// Which pieces are right, told of as it goes on.
-fn hash(storage: &Storage, info: &Info) -> Result<Vec<bool>, Failure> {
-    let (watch, total) = (Watch::default(), info.total_bytes);
+/// Which pieces are right, told of as it goes on, and what could not be read of a file that is there.
+fn hash(storage: &Storage, info: &Info) -> Result<(Vec<bool>, Option<StorageError>), Failure> {
+    let (mut watch, total) = (Watch::default(), info.total_bytes);
     let mut status = StatusLine::begin(Pace::patient(Duration::from_millis(100)), None);
     let whole = std::thread::scope(|scope| {
         let work = scope.spawn(|| check::check(storage, info, &[], &watch));
@@ -129,7 +135,7 @@ fn hash(storage: &Storage, info: &Info) -> Result<Vec<bool>, Failure> {
     if interrupt::is_asked() {
         return Err(Failure::Interrupted("not everything was checked".to_owned()));
     }
-    whole.map_err(|panic| std::panic::resume_unwind(panic))
+    whole.map(|whole| (whole, watch.unread.take())).map_err(|panic| std::panic::resume_unwind(panic))
 }
 
 fn document(info: &Info, whole: &[bool], files: &[Standing], is_whole: bool) -> Value {
