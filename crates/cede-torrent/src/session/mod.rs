@@ -82,6 +82,7 @@ impl Session {
             choices,
             calls: Calls::default(),
             alarm: Notify::new(),
+            arrived: Notify::new(),
             clock: Clock::begin(),
         });
         Ok((Self { inner: inner.clone() }, wished, Driver { inner, inbox, notes: None }))
@@ -157,6 +158,11 @@ impl Session {
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.inner.state.borrow().engine.totals().uploaded.iter().sum()
+    }
+
+    /// Waits until what is wanted comes to be on the disk. Ready once each time that it does.
+    pub async fn arrival(&self) {
+        self.inner.arrived.notified().await;
     }
 
     /// Whether it was told to [`Session::leave`].

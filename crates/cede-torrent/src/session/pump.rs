@@ -126,7 +126,10 @@ impl Inner {
                 state.engine.checked(now, piece, good);
             }
             Some(Report::Eased) => state.waiting.drain(..).for_each(std::task::Waker::wake),
-            Some(Report::Synced) => state.is_synced = true,
+            Some(Report::Synced) => {
+                state.is_synced = true;
+                self.arrived.notify_one();
+            }
             Some(Report::Failed(error)) => self.fail(&mut state, error),
             None => {}
         }

@@ -51,6 +51,8 @@ pub(crate) struct Inner {
     pub calls: Calls,
     /// Something the deadline task should know of.
     pub alarm: Notify,
+    /// All that is wanted has come to be on the disk.
+    pub arrived: Notify,
     pub clock: Clock,
 }
 

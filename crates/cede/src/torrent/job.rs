@@ -152,6 +152,7 @@ impl Job {
                 tokio::select! {
                     ended = &mut running => break ended.map_err(|error| unrun(&error)),
                     () = tokio::time::sleep(self.gauge.pause()) => self.look(),
+                    () = self.session.arrival() => self.look(),
                     Some(peers) = self.found.peers.recv() => self.session.add_peers(&peers),
                     Some(peers) = self.found.named.recv() => self.session.call_peers(&peers),
                     Some(peers) = self.found.near.recv() => self.session.add_near_peers(&peers),
