@@ -271,14 +271,10 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     /// A link's head packet arrives: it goes on to the next link, or to its host.
     fn link_acts(&mut self, id: LinkId) {
         let arrived = self.with_ear(id, |link, now, ear| link.take_arrived(now, ear));
-        let arrived = arrived.map(|token| (token, self.routes.step(token.hop)));
         if self.foresees() {
-            self.look_ahead(
-                id,
-                arrived.as_ref().filter(|(_, step)| step.is_none()).map(|(token, _)| token.packet),
-            );
+            self.look_ahead(id, arrived.as_ref());
         }
-        match arrived {
+        match arrived.map(|token| (token, self.routes.step(token.hop))) {
             Some((token, Some((next, hop)))) => self.offer(next, Token { hop, ..token }),
             Some((token, None)) => self.deliver(token.packet),
             None => {}
@@ -291,13 +287,11 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
         self.seats.first().is_some_and(|seat| seat.host.foresees())
     }
 
-    /// Tells of what has `arrived` at its host over a link, and of what comes behind it, while others are at work.
-    fn look_ahead(&self, id: LinkId, arrived: Option<PacketId>) {
-        if let Some(packet) = arrived {
-            self.foresee(self.pool.get(packet), Foresight::Arrived);
-        }
+    /// Tells hosts of what has `arrived` over a link, and of what comes behind it, while others are at work.
+    fn look_ahead(&self, id: LinkId, arrived: Option<&Token>) {
         let next = self.wires[id.0 as usize].link.under_way();
-        for (token, foresight) in next.zip([Foresight::Next, Foresight::Near, Foresight::Sent]) {
+        let next = next.zip([Foresight::Next, Foresight::Near, Foresight::Sent]);
+        for (token, foresight) in arrived.map(|token| (token, Foresight::Arrived)).into_iter().chain(next) {
             if self.routes.step(token.hop).is_none() {
                 self.foresee(self.pool.get(token.packet), foresight);
             }

@@ -26,7 +26,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{
     UnboundedReceiver as Receiver, UnboundedSender as Sender, unbounded_channel as channel,
 };
@@ -321,7 +320,6 @@ struct Worker {
 impl Worker {
     async fn run(mut self) {
         while !self.is_over || !self.searches.is_empty() {
-            self.take_orders();
             self.searches.retain(|search| !search.found.is_closed());
             self.begin_due();
             let now = self.clock.now();
@@ -332,16 +330,6 @@ impl Worker {
             }
             self.receive().await;
             self.hand_over();
-        }
-    }
-
-    fn take_orders(&mut self) {
-        loop {
-            match self.queue.try_recv() {
-                Ok(order) => self.heed_order(order),
-                Err(TryRecvError::Empty) => return,
-                Err(TryRecvError::Disconnected) => return self.is_over = true,
-            }
         }
     }
 
@@ -397,7 +385,7 @@ impl Worker {
         let mut octets = [0; MESSAGE_BYTES];
         let pause = self.pause();
         self.first += 1;
-        let read = poll_fn(|context| match self.poll_order(context) {
+        let read = poll_fn(|context| match self.poll_orders(context) {
             Poll::Ready(()) => Poll::Ready(None),
             Poll::Pending => self.poll_read(context, &mut octets).map(Some),
         });
@@ -410,15 +398,19 @@ impl Worker {
         }
     }
 
-    /// Ready where somebody has ordered something.
-    fn poll_order(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.is_over {
-            return Poll::Pending;
+    /// Does what was ordered; ready where something was.
+    fn poll_orders(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut outcome = Poll::Pending;
+        while !self.is_over
+            && let Poll::Ready(order) = self.queue.poll_recv(context)
+        {
+            outcome = Poll::Ready(());
+            match order {
+                Some(order) => self.heed_order(order),
+                None => self.is_over = true,
+            }
         }
-        self.queue.poll_recv(context).map(|order| match order {
-            Some(order) => self.heed_order(order),
-            None => self.is_over = true,
-        })
+        outcome
     }
 
     /// At which socket a datagram has come, from where, and its octets.

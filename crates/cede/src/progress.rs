@@ -1,5 +1,6 @@
 //! A line on standard error that says how far something long has come.
 
+use crate::carry::numbers::amount;
 use crate::screen;
 use cede_units::Instant as SimulatedInstant;
 use std::io::{self, Write};
@@ -117,6 +118,13 @@ fn line(elapsed_s: f64, now_s: f64, end_s: f64) -> String {
 pub fn bar(part: f64) -> String {
     let filled = (part.clamp(0.0, 1.0) * BAR_COLUMNS as f64) as usize;
     format!("{} {:3.0} %", cells(filled, BAR_COLUMNS), part * 100.0)
+}
+
+/// How far work on so many octets is that has taken so long, and what is being done to them.
+pub fn work(done: u64, total: u64, elapsed_s: f64, what: &str) -> String {
+    let part = done as f64 / total as f64;
+    let left = clock(elapsed_s * (1.0 - part) / part.max(1e-9));
+    format!("{}  {} of {} {what}, about {left} left", bar(part), amount(done), amount(total))
 }
 
 fn cells(filled: usize, columns: usize) -> String {

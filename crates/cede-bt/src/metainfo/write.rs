@@ -1,7 +1,7 @@
 //! Making torrents.
 
 use super::tree::{FileTree, trees};
-use super::{File, Info, MAX_PIECE_BYTES, Metainfo, Version};
+use super::{File, MAX_PIECE_BYTES, Metainfo, Version};
 use crate::bencode::Form;
 use crate::merkle::Hash;
 use alloc::string::String;
@@ -106,8 +106,7 @@ impl Writer {
     }
 
     fn layers(&self) -> Form {
-        let several = self.trees().filter(|(tree, _)| tree.pieces > 1);
-        several.fold(Form::dict(), |dict, (tree, layer)| dict.with(tree.root, layer.as_flattened()))
+        layers(self.trees().filter(|(tree, _)| tree.pieces > 1).map(|(tree, layer)| (tree.root, layer)))
     }
 }
 
@@ -125,20 +124,21 @@ fn file(trackers: &[Vec<String>], web_seeds: &[String], info: Form, layers: Opti
         .with_some("url-list", (!urls.is_empty()).then_some(urls))
 }
 
+/// The hashes of the pieces of files, by the roots of their trees.
+fn layers<'a>(several: impl Iterator<Item = (Hash, &'a [Hash])>) -> Form {
+    several.fold(Form::dict(), |dict, (root, layer)| dict.with(root, layer.as_flattened()))
+}
+
 impl Metainfo {
     /// A torrent file of it: with its dictionary as it came, so that it is the same torrent, its trackers, its web seeds, and of one of v2 alone its
     /// hashes, as far as they are known.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Info { version, trees, pieces, raw, .. } = &self.info;
-        let layer = |tree: &FileTree| {
-            let first = tree.first_piece as usize * 32;
-            pieces.get(first..first + tree.pieces as usize * 32).map(<[u8]>::to_vec)
-        };
-        let several = trees.iter().filter(|tree| tree.pieces > 1);
-        let layers = several.fold(Form::dict(), |dict, tree| dict.with_some(tree.root, layer(tree)));
-        let layers = (*version == Version::V2).then_some(layers);
-        file(&self.trackers, &self.web_seeds, Form::Raw(raw.clone()), layers).encode()
+        let info = &self.info;
+        let trees = info.trees.iter().map(|tree| (tree.root, info.layer(tree)));
+        let layers =
+            (info.version == Version::V2).then(|| layers(trees.filter(|(_, layer)| layer.len() > 1)));
+        file(&self.trackers, &self.web_seeds, Form::Raw(info.raw.clone()), layers).encode()
     }
 }
 

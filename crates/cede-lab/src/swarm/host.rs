@@ -450,6 +450,13 @@ impl SwarmHost {
         }
     }
 
+    /// Brings all of the connection near that a packet is for, where it is known.
+    fn bring_receiver(&self, known: Option<u32>) {
+        if let Some(conn) = known.and_then(|index| self.sockets.bring_receiver(index)) {
+            self.bring_connection(conn.index());
+        }
+    }
+
     fn bring_connection(&self, conn: usize) {
         if let Some(beginning) = self.engine.beginning_of(conn) {
             bring(beginning, Engine::<u32>::CONNECTION_BYTES);
@@ -463,9 +470,7 @@ impl Host for SwarmHost {
             Input::Start => {}
             Input::Datagram(datagram) => {
                 let known = self.sockets.find(&datagram);
-                if let Some(conn) = known.and_then(|index| self.sockets.bring_receiver(index)) {
-                    self.bring_connection(conn.index());
-                }
+                self.bring_receiver(known);
                 let accepts = self.online && self.life.setup.disposition.accepts(Transport::Tcp);
                 if let Some(answer) = self.sockets.handle(now, datagram, (known, accepts)) {
                     output.sends.push(answer);
@@ -487,10 +492,7 @@ impl Host for SwarmHost {
 
     fn foresee(&self, packet: &Datagram, foresight: Foresight) {
         if foresight == Foresight::Next {
-            let conn = self.sockets.find(packet).and_then(|index| self.sockets.bring_receiver(index));
-            if let Some(conn) = conn {
-                self.bring_connection(conn.index());
-            }
+            self.bring_receiver(self.sockets.find(packet));
         } else {
             self.sockets.foresee(packet, foresight);
         }

@@ -100,9 +100,7 @@ impl Summary {
     /// Sums up a series in the order of time; `None` for an empty one.
     #[must_use]
     pub fn of(delays: &[Delay]) -> Option<Self> {
-        let mut sums = Sums::default();
-        sums.add_all(delays);
-        (!delays.is_empty()).then(|| sums.summary(delays.len(), Ranks::default().of(delays)))
+        Self::of_pieces([delays]).next()
     }
 
     /// Sums up a series in pieces that are in the order of time, such as days, each but empty ones. What lies between two pieces is the

@@ -6,7 +6,7 @@ use super::shown;
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::progress::{Pace, StatusLine, bar, clock};
+use crate::progress::{Pace, StatusLine, work};
 use crate::screen::{self, Screen};
 use crate::whole;
 use cede_bt::metainfo::{Metainfo, Writer};
@@ -92,12 +92,7 @@ fn hash(plan: &Plan) -> Result<Vec<u8>, Failure> {
     let mut status = StatusLine::begin(Pace::patient(Duration::from_millis(100)), None);
     let total = plan.total_bytes;
     let hashed = plan.hash(&mut |done| {
-        status.show(|elapsed_s| {
-            let part = done as f64 / total as f64;
-            let left = clock(elapsed_s * (1.0 - part) / part.max(1e-9));
-            let (done, total) = (numbers::amount(done), numbers::amount(total));
-            format!("{}  {done} of {total} hashed, about {left} left", bar(part))
-        });
+        status.show(|elapsed_s| work(done, total, elapsed_s, "hashed"));
         !interrupt::is_asked()
     });
     status.end();

@@ -6,7 +6,7 @@ use super::{read_metainfo, shown, source_name};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::progress::{Pace, StatusLine, bar, clock};
+use crate::progress::{self, Pace, StatusLine};
 use crate::screen::{self, Screen};
 use cede_bt::metainfo::Info;
 use cede_torrent::check::{self, Watch};
@@ -121,13 +121,7 @@ fn hash(storage: &Storage, info: &Info) -> Result<(Vec<bool>, Option<StorageErro
         while !work.is_finished() {
             std::thread::sleep(TICK);
             watch.is_ended.store(interrupt::is_asked(), Relaxed);
-            status.show(|elapsed_s| {
-                let done = watch.done.load(Relaxed);
-                let part = done as f64 / total as f64;
-                let left = clock(elapsed_s * (1.0 - part) / part.max(1e-9));
-                let (done, total) = (numbers::amount(done), numbers::amount(total));
-                format!("{}  {done} of {total} checked, about {left} left", bar(part))
-            });
+            status.show(|elapsed_s| progress::work(watch.done.load(Relaxed), total, elapsed_s, "checked"));
         }
         work.join()
     });
