@@ -4,7 +4,9 @@
 mod support;
 
 use bolero::{TypeGenerator, check, produce};
+use cede_bt::Bitfield;
 use cede_bt::metainfo::{File, Info, Writer, sha1};
+use cede_bt::picker::Begun;
 use cede_torrent::check::{Watch, check as check_pieces};
 use cede_torrent::create::{CreateError, Plan};
 use cede_torrent::storage::{Allocation, Claims, Layout, Notes, Renamed, Stamp, Storage};
@@ -252,7 +254,7 @@ fn notes_save_work_and_are_never_believed_over_a_hash() {
     );
     // Notes that say that pieces 0 and 5 alone are there: the others need not be looked at.
     let claimed = [true, false, false, false, false, true];
-    notes.write(&claimed, &stamps(&storage, &info)).unwrap();
+    notes.write(&claimed, &[], &stamps(&storage, &info)).unwrap();
     let missing = notes.missing(&layout, &stamps(&storage, &info));
     assert_eq!(missing, claimed.map(|is_there| !is_there));
     // What they call whole is hashed: a piece that was broken behind their back, with the old time, is not offered.
@@ -282,7 +284,7 @@ fn notes_of_which_nothing_has_changed_are_not_written_again() {
     let mut whole = [false; 6];
     let is_written = |whole: &[bool]| {
         fs::File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
-        notes.write(whole, &stamps(&storage, &info)).unwrap();
+        notes.write(whole, &[], &stamps(&storage, &info)).unwrap();
         fs::metadata(&path).unwrap().modified().unwrap() != long_ago
     };
     assert_eq!([is_written(&whole), is_written(&whole)], [true, false]);
@@ -290,6 +292,49 @@ fn notes_of_which_nothing_has_changed_are_not_written_again() {
     assert_eq!([is_written(&whole), is_written(&whole)], [true, false]);
     storage.write(0, &content).unwrap();
     assert_eq!([is_written(&whole), is_written(&whole)], [true, false]);
+}
+
+/// A block each of two pieces of four: of the first it is there, of the second nothing was ever written.
+#[test]
+fn of_what_was_begun_as_much_counts_as_may_be_there() {
+    let (piece, block) = (64 << 10, 16 << 10);
+    let content = octets(2 * piece + 10, 1);
+    let pieces = content.chunks(piece).flat_map(sha1).collect();
+    let path = vec!["t".to_owned()];
+    let files =
+        vec![File { path, length: content.len() as u64, offset: 0, is_padding: false, is_executable: false }];
+    let writer = Writer { name: "t".into(), piece_length: piece as u32, pieces, files, ..Writer::default() };
+    let info = Info::parse(&writer.info().encode()).unwrap();
+    let scratch = Scratch::new();
+    let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+    let notes = Notes::open(&scratch.0, &info.info_hash()).unwrap();
+    let begun = |piece: u32, numbers: &[u32]| {
+        let mut blocks = Bitfield::none(info.geometry.blocks(piece));
+        for number in numbers {
+            blocks.insert(*number);
+        }
+        Begun { piece, blocks }
+    };
+    assert_eq!(notes.begun(&info.geometry), []);
+    let noted = [begun(0, &[1]), begun(1, &[0, 2])];
+    notes.write(&[false; 3], &noted, &stamps(&storage, &info)).unwrap();
+    let read = notes.begun(&info.geometry);
+    assert_eq!(read, noted);
+    let remains = || read.iter().map(|begun| storage.remains(&info.geometry, begun)).collect::<Vec<_>>();
+    assert_eq!(remains(), [begun(0, &[]), begun(1, &[])], "there is no file");
+    storage.write(block as u64, &content[block..2 * block]).unwrap();
+    assert_eq!(remains(), [begun(0, &[1]), begun(1, &[])], "the file ends before the others");
+    storage.write((piece + 2 * block) as u64, &content[piece + 2 * block..piece + 3 * block]).unwrap();
+    assert_eq!(remains(), [begun(0, &[1]), begun(1, &[2])], "nothing was written there");
+    // What is no list of parts of this torrent's pieces is none of them.
+    let mut entries = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().path());
+    let notes_path = entries.find(|path| path.to_string_lossy().contains("cede-resume")).unwrap();
+    for text in
+        ["d5:begunld6:blocks1:@5:piecei9eed6:blocks2:@@5:piecei0eed6:blocks1:@eee", "d5:begun1:xe", ""]
+    {
+        fs::write(&notes_path, text).unwrap();
+        assert_eq!(notes.begun(&info.geometry), [], "{text}");
+    }
 }
 
 #[test]
@@ -301,7 +346,7 @@ fn notes_that_are_damaged_count_for_nothing_and_one_process_has_them() {
     let notes = Notes::open(&scratch.0, &hash).unwrap();
     let taken = Notes::open(&scratch.0, &hash).err().unwrap();
     assert_eq!(taken.error.kind(), ErrorKind::ResourceBusy);
-    notes.write(&[false; 6], &stamps(&storage, &info)).unwrap();
+    notes.write(&[false; 6], &[], &stamps(&storage, &info)).unwrap();
     assert_eq!(notes.missing(&layout, &stamps(&storage, &info)), [true; 6]);
     let path = fs::read_dir(&scratch.0).unwrap().next().unwrap().unwrap().path();
     let whole = fs::read(&path).unwrap();

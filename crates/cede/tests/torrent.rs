@@ -12,6 +12,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::ops::Deref;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -762,6 +763,40 @@ fn what_is_noted_at_an_interruption_is_of_use() {
     let whole = check(&storage, &info, &[], &Watch::default());
     assert!(missing.contains(&true), "nothing is known to be missing");
     assert!(missing.iter().zip(&whole).all(|(is_missing, is_whole)| is_missing != is_whole));
+}
+
+/// A single piece of 4 MiB, of which a megabyte had come: that is not fetched again.
+#[test]
+fn what_has_come_of_a_piece_is_gone_on_with() {
+    let place = Place::new("begun");
+    let content = place.write_pattern("film", 4 << 20);
+    place.cede("make film -l 4MiB").exits(0);
+    let mut seed = place.start(&format!("seed film.torrent {QUIET}"));
+    let peer = format!("127.0.0.1:{}", port_of(&mut seed));
+    let get = |out: &str| format!("get film.torrent -o {out} --peer {peer} -J {QUIET}");
+    let received = |data: &Value| data["downloaded"]["tcp"].as_u64().unwrap();
+    let interrupted = |out: &str| {
+        let mut download = place.start(&format!("{} --down 1MB/s --transport tcp", get(out)));
+        download.prints_such(|event| event["event"] == "progress" && received(&event["data"]) > 1_000_000);
+        download.interrupt();
+        received(&download.end().exits(130).event("end"))
+    };
+    let first = interrupted("out");
+    let mut download = place.start(&format!("{} --transport tcp", get("out")));
+    let line = download.says("0 of 1 piece is here, and ");
+    let second = received(&download.end().exits(0).event("end"));
+    // Blocks that were under way come again.
+    let lost = first + second - content.len() as u64;
+    assert!(lost < first / 2, "{first} and {second} received, {line}");
+    assert_eq!(place.read("out/film"), content);
+
+    // What others have spoilt since is noticed once all of it is there, and nobody is to blame.
+    interrupted("spoilt");
+    let film = fs::File::options().write(true).open(place.path("spoilt/film")).unwrap();
+    film.write_all_at(&[7; 100_000], 0).unwrap();
+    let end = place.start(&format!("{} --transport tcp", get("spoilt"))).end().exits(0).event("end");
+    assert_eq!((&end["bad_pieces"], &end["banned"]), (&1.into(), &serde_json::json!([])));
+    assert_eq!(place.read("spoilt/film"), content);
 }
 
 /// Pieces of a file that is there and cannot be used are not given, and whoever gives the rest is told which file that is.

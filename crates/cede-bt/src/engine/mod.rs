@@ -56,7 +56,7 @@ use crate::extension::Extension;
 use crate::family::PerFamily;
 use crate::geometry::Geometry;
 use crate::limiter::Limiter;
-use crate::picker::Picker;
+use crate::picker::{Begun, Picker};
 use crate::profile::Profile;
 use crate::wire::{BlockRef, HashRange, Reserved, WireError};
 pub use address::PeerAddress;
@@ -471,6 +471,18 @@ impl<A: PeerAddress> Engine<A> {
         let parts = self.slots.iter().flatten().map(|conn| u64::from(conn.tally.part));
         let parts = parts.chain(self.sources.iter().map(Source::part));
         self.picker.unfinished_bytes() + parts.sum::<u64>()
+    }
+
+    /// What is here of pieces that are not known to be whole: what another engine may [`Engine::resume`].
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<Begun> {
+        self.picker.unfinished()
+    }
+
+    /// Takes up a piece where an earlier run ended. Its blocks are believed until the piece is whole and checked; where it turns out
+    /// bad nobody is banned for it. Whether it was taken up: it must have as many blocks, and be neither here nor begun.
+    pub fn resume(&mut self, begun: &Begun) -> bool {
+        self.picker.resume(begun)
     }
 
     /// How many peers have a piece.

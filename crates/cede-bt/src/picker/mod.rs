@@ -10,6 +10,7 @@
 //! **What it leaves out.** libtorrent's sorting of peers by speed.
 //! **How it was validated.** Orders of choice in `tests.rs`; the bookkeeping against a naive count there.
 
+mod begun;
 mod claim;
 mod partial;
 mod rarity;
@@ -23,6 +24,7 @@ use crate::geometry::Geometry;
 use crate::wire::BlockRef;
 use alloc::vec;
 use alloc::vec::Vec;
+pub use begun::Begun;
 use cede_units::{Duration, Stream};
 use partial::{Block, Partial};
 use rarity::Rarity;
@@ -214,15 +216,6 @@ impl Picker {
     pub fn copies(&self, block: BlockRef) -> u8 {
         let state = self.find(block).map(|(index, number)| self.partials[index].blocks[number as usize]);
         if let Some(Block::Requested(count)) = state { count } else { 0 }
-    }
-
-    /// Octets of blocks that are here of pieces that are not whole.
-    #[must_use]
-    pub fn unfinished_bytes(&self) -> u64 {
-        let blocks =
-            self.partials.iter().flat_map(|partial| (0..).zip(&partial.blocks).map(move |it| (partial, it)));
-        let here = blocks.filter(|(_, (_, block))| matches!(block, Block::Here(_)));
-        here.map(|(partial, (number, _))| u64::from(self.geometry.block(partial.piece, number).len)).sum()
     }
 
     /// How many peers have a piece.

@@ -1,3 +1,4 @@
+use super::begun::EARLIER_RUN;
 use super::*;
 use crate::geometry::BLOCK_BYTES;
 
@@ -239,4 +240,56 @@ fn while_there_is_little_to_offer_nothing_is_begun_whole_before_the_begun_is_ask
     let fresh = whole(&mut picker, &all, 4, 0);
     assert_eq!(fresh.len(), 4);
     assert!(fresh.iter().all(|&(piece, _)| piece == fresh[0].0 && piece != 3), "{fresh:?}");
+}
+
+#[test]
+fn what_an_earlier_run_began_is_asked_for_where_it_ended_and_nobody_is_charged_with_it() {
+    let mut first = picker(3, STRICT);
+    (0..3).for_each(|piece| first.gain(piece));
+    let mut asked = Vec::new();
+    first.pick(&set(3, &[1]), (9, Order::RarestFirst), 3, &mut asked);
+    for block in [asked[0], asked[2]] {
+        first.arrive(block, 7);
+    }
+    first.pick(&set(3, &[2]), (9, Order::RarestFirst), 1, &mut asked);
+    let left = first.unfinished();
+    // Of piece 2 something was asked for, and nothing came.
+    assert_eq!(left, [Begun { piece: 1, blocks: set(4, &[0, 2]) }]);
+    assert_eq!(first.unfinished_bytes(), u64::from(2 * BLOCK_BYTES));
+
+    let mut second = picker(3, STRICT);
+    (0..3).for_each(|piece| second.gain(piece));
+    assert!(second.resume(&left[0]));
+    assert_eq!(second.unfinished(), left);
+    assert_eq!(picked(&mut second, &set(3, &[1]), 9), [(1, 1), (1, 3)]);
+    assert!(!second.has_free(1));
+    for number in [1, 3] {
+        let block = second.geometry.block(1, number);
+        assert_eq!(second.arrive(block, 9), Some(Arrival { others: 0, whole: number == 3 }));
+    }
+    // Not of peer 9 alone.
+    assert_eq!(second.checked(1, false).peers, [EARLIER_RUN, 9]);
+    assert_eq!(picked(&mut second, &set(3, &[1]), 9).len(), 4);
+}
+
+#[test]
+fn what_is_no_part_of_a_piece_is_not_gone_on_with() {
+    let have = set(3, &[0]);
+    let geometry = Geometry::new(9 * u64::from(BLOCK_BYTES), 4 * BLOCK_BYTES).unwrap();
+    let mut picker = Picker::new(geometry, STRICT, have, Stream::named(1, "picker"));
+    let begun = |piece, blocks| Begun { piece, blocks };
+    for bad in [
+        begun(0, set(4, &[1])),
+        begun(1, set(4, &[])),
+        begun(1, Bitfield::all(4)),
+        begun(1, set(5, &[1])),
+        begun(2, set(4, &[0])),
+        begun(3, set(4, &[0])),
+        begun(u32::MAX, set(0, &[])),
+    ] {
+        assert!(!picker.resume(&bad), "{bad:?}");
+    }
+    assert!(picker.resume(&begun(1, set(4, &[1]))));
+    assert!(!picker.resume(&begun(1, set(4, &[2]))), "it has been begun");
+    assert_eq!(picker.unfinished(), [begun(1, set(4, &[1]))]);
 }

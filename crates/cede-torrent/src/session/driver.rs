@@ -11,6 +11,7 @@ use crate::moves::LOOK_EVERY;
 use crate::reception::Door;
 use crate::storage::{Notes, Stamp, Storage};
 use cede_bt::engine::Hearers;
+use cede_bt::picker::Begun;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -107,7 +108,7 @@ impl Driver {
 
     /// Writes down what is there.
     fn write_notes(&self) {
-        self.note(self.inner.whole());
+        self.note(&self.inner.whole(), &self.inner.state.borrow().engine.unfinished());
     }
 
     /// Writes down what is there once the session has left and all of it is written: before, the notes would be older than the files,
@@ -124,17 +125,25 @@ impl Driver {
                 *is_whole = good;
             }
         }
-        self.note(whole);
+        let left = self.inner.state.borrow().left.clone();
+        self.note(&whole, &left.unwrap_or_default());
     }
 
-    /// Writes down which pieces are there, or may be: files that are not wanted now were not looked at. What cannot be written only
-    /// costs a check later.
-    fn note(&self, whole: Vec<bool>) {
+    /// Writes down which pieces are there, or may be: files that are not wanted now were not looked at, and what has all its blocks
+    /// may not have been checked. What cannot be written only costs a check later.
+    fn note(&self, whole: &[bool], unfinished: &[Begun]) {
         if let Some(notes) = &self.notes {
             let storage = &self.inner.storage;
-            let known = whole.into_iter().zip(storage.wanted_pieces());
-            let may_be: Vec<bool> = known.map(|(is_whole, is_wanted)| is_whole || !is_wanted).collect();
-            let _ = notes.write(&may_be, &stamps(storage));
+            let known = whole.iter().zip(storage.wanted_pieces());
+            let mut may_be: Vec<bool> = known.map(|(is_whole, is_wanted)| *is_whole || !is_wanted).collect();
+            let mut begun = Vec::new();
+            for unfinished in unfinished.iter().filter(|begun| !whole[begun.piece as usize]) {
+                match unfinished.blocks.is_full() {
+                    true => may_be[unfinished.piece as usize] = true,
+                    false => begun.push(unfinished.clone()),
+                }
+            }
+            let _ = notes.write(&may_be, &begun, &stamps(storage));
         }
     }
 

@@ -37,6 +37,7 @@ use crate::origin::canonical;
 use crate::storage::Storage;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::metainfo::Info;
+use cede_bt::picker::Begun;
 use cede_bt::{Bitfield, Engine, PerFamily, layers};
 use choices::setup;
 use std::cell::RefCell;
@@ -86,6 +87,18 @@ impl Session {
             clock: Clock::begin(),
         });
         Ok((Self { inner: inner.clone() }, wished, Driver { inner, inbox, notes: None }))
+    }
+
+    /// Goes on with wanted pieces where an earlier run ended; what of that is no longer there is fetched again. To be called before it runs.
+    /// Says how many octets are not to be fetched for that.
+    pub fn resume(&self, begun: &[Begun]) -> u64 {
+        let mut state = self.inner.state.borrow_mut();
+        let (before, wanted) = (state.engine.unfinished_bytes(), self.inner.storage.wanted_pieces());
+        for begun in begun.iter().filter(|begun| wanted.get(begun.piece as usize) == Some(&true)) {
+            let begun = self.inner.storage.remains(&self.inner.info.geometry, begun);
+            state.engine.resume(&begun);
+        }
+        state.engine.unfinished_bytes() - before
     }
 
     /// Wants these files and no others.
@@ -168,7 +181,7 @@ impl Session {
     /// Whether it was told to [`Session::leave`].
     #[must_use]
     pub fn has_left(&self) -> bool {
-        self.inner.state.borrow().has_left
+        self.inner.state.borrow().left.is_some()
     }
 
     /// How everything stands.
@@ -194,7 +207,9 @@ impl Session {
     /// Whoever looks for peers hears nothing more of this session, and so may say goodbye.
     pub fn leave(&self) {
         let mut state = self.inner.state.borrow_mut();
-        (state.wishes, state.has_left) = (mpsc::unbounded_channel().0, true);
+        state.wishes = mpsc::unbounded_channel().0;
+        Inner::store(&mut state);
+        state.left = Some(state.engine.unfinished());
         state.disk.leave();
     }
 

@@ -14,6 +14,7 @@ use crate::storage::Storage;
 use cede_bt::engine::{AnnounceEvent, ConnId};
 use cede_bt::holepunch::Puncher;
 use cede_bt::metainfo::Info;
+use cede_bt::picker::Begun;
 use cede_bt::{Engine, layers};
 use cede_units::Instant as Time;
 use std::cell::RefCell;
@@ -80,8 +81,9 @@ pub(crate) struct State {
     pub download: Rc<RefCell<Bucket>>,
     /// Servers that are asked for content.
     pub web_seeds: Vec<String>,
-    /// The session ends: nothing more is to be fetched.
-    pub has_left: bool,
+    /// The session ends: nothing more is to be fetched. This was here of pieces that were not whole; it is written, and nothing that
+    /// comes later.
+    pub left: Option<Vec<Begun>>,
     pub banned: Vec<SocketAddr>,
     /// A banned peer that comes again comes from another port.
     banned_ips: HashSet<IpAddr>,
@@ -124,7 +126,7 @@ impl State {
             armed: None,
             download,
             web_seeds: Vec::new(),
-            has_left: false,
+            left: None,
             banned: Vec::new(),
             banned_ips: HashSet::new(),
             deaf: HashSet::new(),
@@ -181,7 +183,7 @@ impl Inner {
     /// Nothing more is to be fetched.
     pub fn is_over(&self) -> bool {
         let state = self.state.borrow();
-        state.engine.is_complete() || state.has_left || state.error.is_some()
+        state.engine.is_complete() || state.left.is_some() || state.error.is_some()
     }
 
     /// Which pieces are there, checked.

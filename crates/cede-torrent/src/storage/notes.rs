@@ -1,13 +1,16 @@
 //! Notes about a download that is not over: a small hidden file beside it.
 //!
 //! They only ever save work: a piece that they call missing is not looked at if no file has changed since. A piece that they
-//! call whole is hashed like any other before it is offered to anybody. While a download runs the file is locked, so that no
+//! call whole is hashed like any other before it is offered to anybody, and so is one that they call begun once the rest of it
+//! has come. While a download runs the file is locked, so that no
 //! two processes write to the same.
 
 use super::files::{Access, Folder};
 use super::{Layout, StorageError, files, hex};
 use cede_bt::bencode::{Document, Form, Limits, Node};
 use cede_bt::metainfo::sha1;
+use cede_bt::picker::Begun;
+use cede_bt::{Bitfield, Geometry};
 use std::cell::Cell;
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
@@ -62,10 +65,33 @@ impl Notes {
         self.read(count, files).unwrap_or_else(|| vec![false; count])
     }
 
-    fn read(&self, count: usize, stamps: &[Option<Stamp>]) -> Option<Vec<bool>> {
+    /// Pieces of which blocks were there. That holds as well where files have changed since: a process that was killed has written
+    /// more to them, and nothing else. Whether the blocks can be read is for others to find out.
+    #[must_use]
+    pub fn begun(&self, geometry: &Geometry) -> Vec<Begun> {
+        let octets = self.octets().unwrap_or_default();
+        let Ok((document, _)) = Document::parse_prefix(&octets, Limits::CANONICAL) else { return Vec::new() };
+        let read = |item: Node<'_, '_>| {
+            let piece = u32::try_from(item.get(b"piece")?.uint()?).ok()?;
+            let blocks = Bitfield::from_octets(item.get(b"blocks")?.bytes()?, geometry.blocks(piece))?;
+            (piece < geometry.pieces()).then_some(Begun { piece, blocks })
+        };
+        document
+            .root()
+            .get(b"begun")
+            .map(|begun| begun.items().filter_map(read).collect())
+            .unwrap_or_default()
+    }
+
+    fn octets(&self) -> Option<Vec<u8>> {
         let length = self.file.metadata().ok()?.len();
         let mut octets = vec![0; usize::try_from(length.min(MAX_BYTES)).ok()?];
         files::read_at(&self.file, &mut octets, 0).ok()?;
+        Some(octets)
+    }
+
+    fn read(&self, count: usize, stamps: &[Option<Stamp>]) -> Option<Vec<bool>> {
+        let octets = self.octets()?;
         let (document, _) = Document::parse_prefix(&octets, Limits::CANONICAL).ok()?;
         let root = document.root();
         let written: Vec<Option<Stamp>> = root.get(b"files")?.items().map(Stamp::read).collect();
@@ -73,17 +99,26 @@ impl Notes {
         (written == stamps).then(|| (0..count).map(|at| pieces[at / 8] << (at % 8) & 0x80 == 0).collect())
     }
 
-    /// Writes down which pieces are there, and how the files stand, unless nothing of that has changed since the last time.
+    /// Writes down which pieces are there, what is there of others, and how the files stand, unless nothing of that has changed since the last time.
     ///
     /// # Errors
     /// What the system says.
-    pub fn write(&self, whole: &[bool], files: &[Option<Stamp>]) -> Result<(), StorageError> {
+    pub fn write(
+        &self,
+        whole: &[bool],
+        begun: &[Begun],
+        files: &[Option<Stamp>],
+    ) -> Result<(), StorageError> {
         let mut bits = vec![0_u8; whole.len().div_ceil(8)];
         for (at, _) in whole.iter().enumerate().filter(|(_, is_whole)| **is_whole) {
             bits[at / 8] |= 0x80 >> (at % 8);
         }
         let stamps = files.iter().map(|stamp| stamp.map_or_else(Form::dict, Stamp::form)).collect::<Vec<_>>();
-        let octets = Form::dict().with("files", stamps).with("pieces", bits).encode();
+        let begun = begun.iter().map(|Begun { piece, blocks }| {
+            Form::dict().with("blocks", blocks.to_octets()).with("piece", i64::from(*piece))
+        });
+        let begun = begun.collect::<Vec<_>>();
+        let octets = Form::dict().with("begun", begun).with("files", stamps).with("pieces", bits).encode();
         let digest = sha1(&octets);
         if self.written.replace(None) == Some(digest) {
             self.written.set(Some(digest));

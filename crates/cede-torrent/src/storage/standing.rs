@@ -9,9 +9,12 @@
 use super::files::Near;
 use super::opened::Opened;
 use super::{PARTS, Stamp, Storage, StorageError, files};
+use cede_bt::Geometry;
+use cede_bt::picker::Begun;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -35,6 +38,32 @@ impl Storage {
         self.layout
             .slices(range.start, len)
             .try_for_each(|slice| self.find_file(slice.file, &mut near).map(drop))
+    }
+
+    /// What of a piece that an earlier run began may still be there: blocks that are beyond the end of a file, or that the system
+    /// knows nothing was ever written to, are not.
+    #[must_use]
+    pub fn remains(&self, geometry: &Geometry, begun: &Begun) -> Begun {
+        let mut blocks = begun.blocks.clone();
+        for number in begun.blocks.iter() {
+            let block = geometry.block(begun.piece, number);
+            let start = geometry.offset(begun.piece, block.begin);
+            let range = start..start + u64::from(block.len);
+            if !self.reaches(&range) || self.is_hole(&range) {
+                blocks.remove(number);
+            }
+        }
+        Begun { piece: begun.piece, blocks }
+    }
+
+    /// Whether the files that have a run of the content are there, and long enough for it.
+    fn reaches(&self, range: &Range<u64>) -> bool {
+        let Ok(len) = usize::try_from(range.end - range.start) else { return false };
+        self.layout.slices(range.start, len).filter(|slice| !slice.is_padding).all(|slice| {
+            let (index, at) = self.place(&slice, range.start);
+            let found = self.file(index, false).ok().and_then(|file| file.metadata().ok());
+            found.is_some_and(|found| found.len() >= at + slice.range.len() as u64)
+        })
     }
 
     /// Waits until what was written is on the disk, and looks whether all files that have content are where they belong, once all of

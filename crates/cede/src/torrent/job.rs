@@ -279,7 +279,7 @@ impl Begun {
         asking: Option<&Asking>,
     ) -> Result<Self, Failure> {
         hub.take(info, place.written.map(|_| &*place.folder), &place.wanted)?;
-        let Content { storage, notes, whole } = place.open(info, (hub, row)).await?;
+        let Content { storage, notes, whole, begun } = place.open(info, (hub, row)).await?;
         hub.mapped.settled().await;
         // Trackers that a search has asked know us.
         let known = asking.map(|asking| asking.identity);
@@ -288,17 +288,18 @@ impl Begun {
         let made = Session::new(info, &storage, &whole, listener, choices);
         let (session, wishes, mut driver) = made.map_err(|error| unrun(&error))?;
         driver.keep_notes(notes);
+        let begun = session.resume(&begun);
         place.want(&session);
         hub.join(&session);
         let here = whole.iter().filter(|is_whole| **is_whole).count();
-        hub.say(&headline(info, here, hub.listener.port()));
+        hub.say(&headline(info, (here, begun), hub.listener.port()));
         mention_files(hub, &storage, (info, place), here);
         let gauge = Gauge::new();
         Ok(Self { storage, session, driver, wishes, identity, gauge })
     }
 }
 
-fn headline(info: &Info, here: usize, port: u16) -> String {
+fn headline(info: &Info, (here, begun): (usize, u64), port: u16) -> String {
     let name = super::shown(std::slice::from_ref(&info.name));
     let (amount, pieces) = (
         numbers::amount(super::show::content_bytes(info)),
@@ -309,7 +310,8 @@ fn headline(info: &Info, here: usize, port: u16) -> String {
         port => format!("TCP and UDP port {port}"),
     };
     let are = if info.piece_count() == 1 { "is" } else { "are" };
-    format!("{name}: {amount}, {here} of {pieces} {are} here; {port}\n")
+    let begun = if begun > 0 { format!(", and {} of others", numbers::amount(begun)) } else { String::new() };
+    format!("{name}: {amount}, {here} of {pieces} {are} here{begun}; {port}\n")
 }
 
 /// The torrent's web seeds, where they are to be asked.

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen;
 use cede_bt::metainfo::Info;
+use cede_bt::picker::Begun;
 use cede_torrent::check::{self, Watch};
 use cede_torrent::mend::mend;
 use cede_torrent::session::{Session, stamps};
@@ -47,6 +48,8 @@ pub struct Content {
     pub notes: Option<Notes>,
     /// The pieces that are there.
     pub whole: Vec<bool>,
+    /// What an earlier run left of other pieces.
+    pub begun: Vec<Begun>,
 }
 
 impl Place {
@@ -75,7 +78,7 @@ impl Place {
             let whole = find((info, &storage), Vec::new(), Purpose::Read, (hub, row)).await?;
             return match forbidden.filter(|_| is_missing(&storage, &whole)) {
                 Some(error) => Err(unstored(&error)),
-                None => Ok(Content { storage, notes: None, whole }),
+                None => Ok(Content { storage, notes: None, whole, begun: Vec::new() }),
             };
         };
         let skip = notes.missing(storage.layout(), &stamps(&storage));
@@ -85,7 +88,10 @@ impl Place {
         let found = find((info, &storage), skip, purpose, (hub, row)).await;
         let made = found.and_then(|whole| make_room(&storage, written.allocation, &whole).map(|()| whole));
         match made {
-            Ok(whole) => Ok(Content { storage, notes: Some(notes), whole }),
+            Ok(whole) => {
+                let begun = notes.begun(&info.geometry);
+                Ok(Content { storage, notes: Some(notes), whole, begun })
+            }
             Err(failure) => {
                 notes.discard_if_new();
                 Err(failure)
