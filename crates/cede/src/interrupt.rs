@@ -4,7 +4,7 @@
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -19,6 +19,11 @@ const TOGETHER: Duration = Duration::from_secs(2);
 const HANG_UP: Option<i32> = Some(signal_hook::consts::SIGHUP);
 #[cfg(not(unix))]
 const HANG_UP: Option<i32> = None;
+/// A file would become larger than a user may have any (`ulimit -f`): a process that does not listen to it ends without a word.
+#[cfg(unix)]
+const TOO_LARGE: Option<i32> = Some(signal_hook::consts::SIGXFSZ);
+#[cfg(not(unix))]
+const TOO_LARGE: Option<i32> = None;
 
 /// Whether the system says that a signal is not ignored.
 fn is_heard(signal: i32) -> bool {
@@ -34,6 +39,8 @@ fn signals() -> impl Iterator<Item = i32> {
 
 /// Begins to listen. Where the system does not let us, Ctrl-C ends the process as ever.
 pub fn listen() {
+    // What is written says then why it cannot be.
+    let _ = TOO_LARGE.map(|signal| flag::register(signal, Arc::default()));
     let mut at_once = AT_ONCE.lock().unwrap_or_else(PoisonError::into_inner);
     for signal in signals() {
         // In this order: the second signal finds the flag that the first one raised.

@@ -102,3 +102,16 @@ fn who_does_not_end_in_order_ends_when_asked_again() {
     assert!(ends, "nobody who asks again gets it");
     get.end().exits(130);
 }
+
+/// Without listening to that signal a process ends where it writes beyond what its user may have, and says nothing.
+#[test]
+#[cfg(unix)]
+fn a_file_that_becomes_larger_than_its_user_may_have_is_an_error() {
+    let place = Folder::new("signals-size");
+    place.write_pattern("film", 10_000_000);
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"ulimit -f 8; exec "$@""#, "sh", env!("CARGO_BIN_EXE_cede")]);
+    command.args(["torrent", "make", "film", "-l", "16KiB"]).current_dir(&place.path(""));
+    Running::begin(&mut command).end().exits(1).complains("film.torrent").complains("File too large");
+    assert!(!place.path("film.torrent").exists());
+}
