@@ -502,6 +502,13 @@ impl<A: PeerAddress> Engine<A> {
         self.list.iter().filter_map(|&index| self.slots[index as usize].as_deref()).map(Conn::view)
     }
 
+    /// Who is at the other end of a ready connection.
+    #[must_use]
+    pub fn peer_at(&self, conn: ConnId) -> Option<A> {
+        let found = self.slots.get(conn.index as usize)?.as_deref()?;
+        (found.id == conn && found.stage.is_ready()).then_some(found.address)
+    }
+
     /// Changes the upload limit in octets per second.
     pub const fn set_upload_limit(&mut self, limit: Option<u64>) {
         self.limiter.set(limit);

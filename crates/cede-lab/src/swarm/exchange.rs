@@ -92,8 +92,15 @@ impl Exchange {
         if self.due_at > now {
             return;
         }
-        let contacts = self.contacts(engine);
-        if self.found_at.is_none_or(|at| now.since(at) >= EVERY) {
+        let is_change_due = self.found_at.is_none_or(|at| now.since(at) >= EVERY);
+        let hears_of_all = |listener: &Listener| listener.due_at <= now && !listener.was_told;
+        // Most hear of what was found out before: where everybody is connected with everybody, that is not looked up for each of them.
+        let contacts = if is_change_due || self.listeners.iter().any(hears_of_all) {
+            self.contacts(engine)
+        } else {
+            Vec::new()
+        };
+        if is_change_due {
             self.find_change(now, &contacts);
         }
         for listener in self.listeners.iter_mut().filter(|listener| listener.due_at <= now) {

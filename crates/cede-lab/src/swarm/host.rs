@@ -339,8 +339,7 @@ impl SwarmHost {
     }
 
     fn introduce(&mut self, now: Instant, conn: ConnId, extension: &Extension) {
-        let address = self.engine.connections().find(|view| view.id == conn).map(|view| view.address);
-        if let Some(address) = address.filter(|_| self.life.setup.profile.exchanges) {
+        if let Some(address) = self.engine.peer_at(conn).filter(|_| self.life.setup.profile.exchanges) {
             self.exchange.introduce(now, conn, address, extension);
             self.look_ahead();
         }
