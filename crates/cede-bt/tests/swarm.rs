@@ -506,6 +506,31 @@ fn a_bitfield_may_come_at_any_time() {
     }
 }
 
+/// Of a large torrent each time used to cost as much as the first, for five octets: a flood kept everybody else waiting for hours.
+#[test]
+fn who_says_without_end_that_it_has_everything_costs_little() {
+    const PIECES: u32 = 1_000_000;
+    let geometry = Geometry::new(u64::from(PIECES) << 14, 1 << 14).unwrap();
+    let setup = Setup {
+        geometry,
+        have: Bitfield::none(PIECES),
+        ..setup(1, false, Profile::LIBTORRENT, Disposition::ALL)
+    };
+    let mut engine = cede_bt::Engine::new(setup);
+    let now = Instant::from_secs(1);
+    engine.start(now);
+    let conn = engine.accept(now, 9_usize, Transport::Tcp).unwrap();
+    let reserved = Reserved::default().with(Reserved::FAST);
+    let greeting = Handshake { reserved, info_hash: [7; 20], peer_id: [9; 20] }.encode();
+    engine.received(now, conn, Payload::copy_from(&greeting));
+    engine.received(now, conn, Payload::copy_from(&Message::HaveAll.to_vec().repeat(100_000)));
+    // Nor does it take back what it has said.
+    let nothing = Message::Bitfield(vec![0; PIECES as usize / 8]);
+    engine.received(now, conn, Payload::copy_from(&nothing.to_vec()));
+    assert_eq!(engine.connections().next().map(|view| view.pieces), Some(PIECES));
+    assert_eq!((engine.availability(0), engine.availability(PIECES - 1)), (1, 1));
+}
+
 /// Over TCP a peer calls from a port that nobody waits at.
 #[test]
 fn who_has_called_is_not_called_back_unless_somebody_has_told_of_it() {

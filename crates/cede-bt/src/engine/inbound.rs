@@ -151,7 +151,7 @@ impl<A: PeerAddress> Engine<A> {
             // Not only the first message: aria2 sends one in place of many that tell of a piece each.
             Message::Bitfield(octets) => {
                 let have = Bitfield::from_octets(&octets, self.geometry.pieces());
-                return self.on_bitfield(now, index, have.ok_or(CloseReason::Misbehaved)?);
+                return self.on_bitfield(now, index, &have.ok_or(CloseReason::Misbehaved)?);
             }
             Message::Request(block) => return self.on_request(now, index, block),
             Message::Cancel(block) => self.on_cancel(now, index, block),
@@ -186,7 +186,7 @@ impl<A: PeerAddress> Engine<A> {
         }
         match *message {
             // At any time, as bitfields: aria2 tells of its last pieces in that way.
-            Message::HaveAll => return self.on_bitfield(now, index, Bitfield::all(pieces)),
+            Message::HaveAll => return self.on_have_all(now, index),
             Message::HaveNone if first => self.tend_offers(now, false),
             Message::Suggest(_) => {}
             Message::AllowedFast(piece) if piece < pieces => {
@@ -284,20 +284,34 @@ impl<A: PeerAddress> Engine<A> {
         Ok(())
     }
 
-    fn on_bitfield(&mut self, now: Instant, index: u32, have: Bitfield) -> Verdict {
-        let is_seed = have.is_full();
+    /// What a peer has said that it has, it has: so no more is done than there is of news, and who says the same without end
+    /// costs little.
+    fn on_bitfield(&mut self, now: Instant, index: u32, have: &Bitfield) -> Verdict {
         let Some(conn) = self.slots[index as usize].as_deref_mut() else { return Ok(()) };
-        self.picker.lose_all(&conn.have);
-        have.iter().for_each(|piece| self.picker.gain(piece));
-        conn.wanted = have.iter().filter(|&piece| self.picker.lacks(piece)).count() as u32;
-        conn.have = have;
-        if is_seed && self.complete {
+        let before = conn.have.count();
+        for piece in have.iter().filter(|&piece| conn.have.insert(piece)) {
+            self.picker.gain(piece);
+            conn.wanted += u32::from(self.picker.lacks(piece));
+        }
+        if conn.have.is_full() && self.complete {
             return Err(CloseReason::BothComplete);
         }
+        let is_news = conn.have.count() > before;
         self.tend_offers(now, false);
-        self.tell_interest(now, index);
-        self.ask(now, index);
+        if is_news {
+            self.tell_interest(now, index);
+            self.ask(now, index);
+        }
         Ok(())
+    }
+
+    /// Whoever has everything may say so any number of times.
+    fn on_have_all(&mut self, now: Instant, index: u32) -> Verdict {
+        let is_known = self.peek(index).is_none_or(|conn| conn.have.is_full());
+        if is_known && !self.complete {
+            return Ok(());
+        }
+        self.on_bitfield(now, index, &Bitfield::all(self.geometry.pieces()))
     }
 
     fn on_request(&mut self, now: Instant, index: u32, block: BlockRef) -> Verdict {
