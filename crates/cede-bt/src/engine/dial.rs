@@ -2,6 +2,7 @@
 
 use super::conn::{Conn, ConnId};
 use super::crowd::Idlers;
+use super::hearsay::Tellers;
 use super::stage::Stage;
 use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress};
 use crate::disposition::{Contender, Dialling, Duplicates, Transport};
@@ -12,7 +13,7 @@ use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 
 /// Peers that are remembered.
-const KNOWN_MAX: usize = 4096;
+pub(super) const KNOWN_MAX: usize = 4096;
 /// A peer is not called again sooner than that after the last time, or the last connection's end
 /// ([`Profile::rests_after_end`]); one that could not be reached is left alone for as long, once
 /// more for each failure (libtorrent).
@@ -43,6 +44,8 @@ pub(super) struct Known {
     ourselves: bool,
     /// Somebody has told us of it; it has not only called us from there.
     told: bool,
+    /// Nobody but other peers has.
+    is_hearsay: bool,
     /// It is being called over uTP because somebody has introduced us.
     punched: bool,
 }
@@ -52,6 +55,9 @@ pub(super) struct Known {
 pub(super) struct Dials<A> {
     pub(super) known: BTreeMap<A, Known>,
     pub(super) queue: VecDeque<A>,
+    /// Those that nobody but peers has told of, which are called after all others.
+    hearsay: VecDeque<A>,
+    pub(super) tellers: Tellers,
     pub(super) tokens: u32,
     pub(super) banned: BTreeSet<A>,
     /// Who is gone and has sent something of a piece that has not been checked.
@@ -67,6 +73,17 @@ impl Known {
     const fn is_barred(&self, complete: bool) -> bool {
         self.useless && complete || self.ourselves
     }
+
+    /// Somebody tells of it: where it could not be reached, it is tried once more.
+    pub(super) fn note_told(&mut self, by_a_peer: bool) {
+        self.is_hearsay = by_a_peer && (self.is_hearsay || !self.told);
+        (self.told, self.failures) = (true, self.failures.min(FAILURES_MAX - 1));
+    }
+
+    /// It was called in vain, and waits for nothing.
+    const fn has_failed(&self) -> bool {
+        self.live == 0 && self.failures > 0 && !self.queued
+    }
 }
 
 impl<A> Dials<A> {
@@ -74,12 +91,46 @@ impl<A> Dials<A> {
         Self {
             known: BTreeMap::new(),
             queue: VecDeque::new(),
+            hearsay: VecDeque::new(),
+            tellers: Tellers::default(),
             tokens: profile.dials_per_second.unwrap_or(u32::MAX),
             banned: BTreeSet::new(),
             departed: BTreeMap::new(),
             twins: Vec::new(),
             idlers: Idlers::default(),
         }
+    }
+
+    /// Whether there is a place for one more of whom peers alone tell: in place of those that were called in vain, if there is no other.
+    pub(super) fn make_room_for_hearsay(&mut self, most: usize) -> bool
+    where
+        A: Ord,
+    {
+        let is_room = |dials: &Self| {
+            let hearsay = dials.known.values().filter(|known| known.is_hearsay).count();
+            hearsay < most && dials.known.len() < KNOWN_MAX
+        };
+        if !is_room(self) {
+            self.known.retain(|_, known| !(known.is_hearsay && known.has_failed()));
+        }
+        is_room(self)
+    }
+
+    /// Makes room for those of whom somebody else tells: callers and those that were called in vain go first, then hearsay.
+    fn make_room(&mut self)
+    where
+        A: Ord,
+    {
+        self.known.retain(|_, known| known.told && !known.has_failed() || known.live > 0);
+        if self.known.len() >= KNOWN_MAX {
+            self.known.retain(|_, known| !known.is_hearsay || known.live > 0);
+            self.hearsay.retain(|address| self.known.contains_key(address));
+        }
+    }
+
+    /// Whom to call next.
+    fn next(&mut self) -> Option<A> {
+        self.queue.pop_front().or_else(|| self.hearsay.pop_front())
     }
 
     /// We wait at this address: it is not called any more.
@@ -97,12 +148,16 @@ impl<A: PeerAddress> Engine<A> {
     /// The tracker, or somebody else, knows of these peers.
     pub fn add_peers(&mut self, now: Instant, peers: &[A]) {
         if self.dials.known.len() >= KNOWN_MAX {
-            self.dials.known.retain(|_, known| known.told || known.live > 0);
+            self.dials.make_room();
         }
         for &address in peers {
             if self.dials.known.len() < KNOWN_MAX || self.dials.known.contains_key(&address) {
                 let known = self.dials.known.entry(address).or_default();
-                (known.told, known.failures) = (true, known.failures.min(FAILURES_MAX - 1));
+                let waits_behind = known.is_hearsay && core::mem::take(&mut known.queued);
+                known.note_told(false);
+                if waits_behind {
+                    self.dials.hearsay.retain(|&other| other != address);
+                }
                 self.queue(now, address);
             }
         }
@@ -273,7 +328,7 @@ impl<A: PeerAddress> Engine<A> {
     }
 
     /// Puts an address in the queue where it is worth dialling.
-    fn queue(&mut self, now: Instant, address: A) {
+    pub(super) fn queue(&mut self, now: Instant, address: A) {
         let served = self.dials.known.get(&address).is_none_or(|known| self.is_served(known));
         let Some(known) = self.dials.known.get_mut(&address) else { return };
         let worth = !served
@@ -283,7 +338,8 @@ impl<A: PeerAddress> Engine<A> {
             && !known.is_barred(self.complete);
         if worth && !self.dials.banned.contains(&address) {
             known.queued = true;
-            self.dials.queue.push_back(address);
+            let queue = if known.is_hearsay { &mut self.dials.hearsay } else { &mut self.dials.queue };
+            queue.push_back(address);
         }
     }
 
@@ -298,7 +354,7 @@ impl<A: PeerAddress> Engine<A> {
     /// Dials as long as there is somebody to dial and room.
     pub(super) fn dial(&mut self, now: Instant) {
         while self.may_call(now) && self.dials.tokens > 0 {
-            let Some(address) = self.dials.queue.pop_front() else { return };
+            let Some(address) = self.dials.next() else { return };
             let Some(known) = self.dials.known.get_mut(&address) else { continue };
             known.queued = false;
             let known = *known;

@@ -35,6 +35,7 @@ mod crowd;
 mod dial;
 mod fast;
 mod grants;
+mod hearsay;
 mod inbound;
 mod life;
 mod near;

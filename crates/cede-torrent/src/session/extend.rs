@@ -22,7 +22,7 @@ pub(super) fn receive(inner: &Rc<Inner>, state: &mut State, id: ConnId, extensio
             let heard = pex::parse(payload).unwrap_or_default();
             punch::learn(inner, state, id, &heard);
             let peers: Vec<SocketAddr> = heard.iter().map(|heard| canonical(heard.address)).collect();
-            state.engine.add_peers(inner.now(), &peers);
+            state.engine.hear_of_peers(inner.now(), id, &peers);
         }
         UT_HOLEPUNCH => punch::receive(inner, state, id, payload),
         _ => {}
