@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use support::{LIMIT, Member, PIECE, Scratch, choices, run, torrent, until};
 
@@ -429,6 +430,45 @@ fn who_floods_with_requests_delays_nobody() {
         leech.start();
         leech.session.add_peers(&[seed.address]);
         leech.done().await;
+        assert_eq!(leech.content(content.len()), content);
+    });
+}
+
+/// A peer on a thread of its own that says nothing of any use as fast as it can. It counts the octets of that.
+fn babbler(info_hash: [u8; 20]) -> (SocketAddr, Arc<AtomicU64>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, said) = (listener.local_addr().unwrap(), Arc::new(AtomicU64::new(0)));
+    let count = said.clone();
+    let handshake = Handshake { reserved: Reserved::default(), info_hash, peer_id: [66; 20] };
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&handshake.encode()).unwrap();
+        let words = octets_of(&[Message::KeepAlive]).repeat(16_384);
+        while let Ok(n) = stream.write(&words) {
+            count.fetch_add(n as u64, Ordering::Relaxed);
+        }
+    });
+    (address, said)
+}
+
+/// Sixty-one turns of whoever babbles used to pass until it was looked whether anybody else had sent something.
+#[test]
+fn who_babbles_without_end_has_one_turn_after_the_other() {
+    run(async {
+        let (info, content) = torrent(&[4_000_000]);
+        let (babbler, said) = babbler(info.info_hash());
+        let mut leech = Member::new(&info, None, &[], choices(2, 5)).await;
+        leech.start();
+        leech.session.add_peers(&[babbler]);
+        until(|| said.load(Ordering::Relaxed) > 100_000_000).await;
+        let mut honest = Member::new(&info, Some(&content), &[], choices(3, 5)).await;
+        honest.start();
+        leech.session.add_peers(&[honest.address]);
+        let before = said.load(Ordering::Relaxed);
+        leech.done().await;
+        let beside = said.load(Ordering::Relaxed) - before;
+        println!("{beside} octets beside {}", content.len());
+        assert!(beside < 500_000_000, "{beside}");
         assert_eq!(leech.content(content.len()), content);
     });
 }
