@@ -111,7 +111,7 @@ fn a_file_that_becomes_larger_than_its_user_may_have_is_an_error() {
     place.write_pattern("film", 10_000_000);
     let mut command = Command::new("sh");
     command.args(["-c", r#"ulimit -f 8; exec "$@""#, "sh", env!("CARGO_BIN_EXE_cede")]);
-    command.args(["torrent", "make", "film", "-l", "16KiB"]).current_dir(&place.path(""));
+    command.args(["torrent", "make", "film", "-l", "16KiB"]).current_dir(place.path(""));
     Running::begin(&mut command).end().exits(1).complains("film.torrent").complains("File too large");
     assert!(!place.path("film.torrent").exists());
 }

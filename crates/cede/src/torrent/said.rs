@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+/// Characters that are told of a complaint: what servers send on to may be as long as they like.
+const TOLD_MAX: usize = 500;
+
 /// What each server complains of, of which torrents.
 #[derive(Default)]
 pub struct Said(HashMap<String, Vec<(usize, String)>>);
@@ -13,9 +16,11 @@ impl Said {
         let before = known.iter().position(|(of, _)| *of == torrent).map(|at| known.swap_remove(at).1);
         let news = match text {
             Some(text) => {
-                let is_known = before.as_ref() == Some(text) || known.iter().any(|(_, other)| other == text);
+                let text = cut(text);
+                let is_known =
+                    before.as_ref() == Some(&text) || known.iter().any(|(_, other)| *other == text);
                 known.push((torrent, text.clone()));
-                (!is_known).then(|| text.clone())
+                (!is_known).then_some(text)
             }
             None => (before.is_some() && known.is_empty()).then(|| "all is well now".to_owned()),
         };
@@ -26,9 +31,21 @@ impl Said {
     }
 }
 
+fn cut(text: &str) -> String {
+    let end = text.char_indices().nth(TOLD_MAX).map(|(at, _)| at);
+    end.map_or_else(|| text.to_owned(), |end| format!("{}…", &text[..end]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_complaint_is_told_at_any_length() {
+        let long = "ä".repeat(60_000);
+        let told = Said::default().news(0, "a", Some(&long)).unwrap();
+        assert_eq!(told, "ä".repeat(TOLD_MAX) + "…");
+    }
 
     #[test]
     fn a_tracker_is_quoted_once_until_it_says_something_else() {
