@@ -506,8 +506,8 @@ impl<A: PeerAddress> Engine<A> {
     /// Who is at the other end of a ready connection.
     #[must_use]
     pub fn peer_at(&self, conn: ConnId) -> Option<A> {
-        let found = self.slots.get(conn.index as usize)?.as_deref()?;
-        (found.id == conn && found.stage.is_ready()).then_some(found.address)
+        let found = self.peek(conn.index).filter(|found| found.id == conn && found.stage.is_ready());
+        found.map(|found| found.address)
     }
 
     /// Changes the upload limit in octets per second.

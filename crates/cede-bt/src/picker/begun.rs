@@ -19,8 +19,8 @@ pub struct Begun {
 }
 
 impl Picker {
-    /// Takes up a piece where an earlier run ended. What has as many blocks as the piece has not, or all, is no such piece, and one that
-    /// is here or begun goes on as it is: the answer is then that nothing was done.
+    /// Takes up a piece where an earlier run ended; whether it did. It does nothing where the piece is here or begun already, or has
+    /// another number of blocks, or where none of them is here, or all are.
     pub fn resume(&mut self, begun: &Begun) -> bool {
         let Begun { piece, ref blocks } = *begun;
         let is_fresh = self.begun.get(piece as usize) == Some(&NOT_BEGUN) && !self.have.has(piece);

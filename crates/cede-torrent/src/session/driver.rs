@@ -138,9 +138,10 @@ impl Driver {
             let mut may_be: Vec<bool> = known.map(|(is_whole, is_wanted)| *is_whole || !is_wanted).collect();
             let mut begun = Vec::new();
             for unfinished in unfinished.iter().filter(|begun| !whole[begun.piece as usize]) {
-                match unfinished.blocks.is_full() {
-                    true => may_be[unfinished.piece as usize] = true,
-                    false => begun.push(unfinished.clone()),
+                if unfinished.blocks.is_full() {
+                    may_be[unfinished.piece as usize] = true;
+                } else {
+                    begun.push(unfinished.clone());
                 }
             }
             let _ = notes.write(&may_be, &begun, &stamps(storage));

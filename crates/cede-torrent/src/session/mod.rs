@@ -93,12 +93,12 @@ impl Session {
     /// Says how many octets are not to be fetched for that.
     pub fn resume(&self, begun: &[Begun]) -> u64 {
         let mut state = self.inner.state.borrow_mut();
-        let (before, wanted) = (state.engine.unfinished_bytes(), self.inner.storage.wanted_pieces());
+        let wanted = self.inner.storage.wanted_pieces();
         for begun in begun.iter().filter(|begun| wanted.get(begun.piece as usize) == Some(&true)) {
             let begun = self.inner.storage.remains(&self.inner.info.geometry, begun);
             state.engine.resume(&begun);
         }
-        state.engine.unfinished_bytes() - before
+        state.engine.unfinished_bytes()
     }
 
     /// Wants these files and no others.

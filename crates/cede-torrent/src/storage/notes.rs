@@ -62,41 +62,34 @@ impl Notes {
     #[must_use]
     pub fn missing(&self, layout: &Layout, files: &[Option<Stamp>]) -> Vec<bool> {
         let count = layout.piece_count() as usize;
-        self.read(count, files).unwrap_or_else(|| vec![false; count])
+        let missing = self.read(|root| {
+            let written: Vec<Option<Stamp>> = root.get(b"files")?.items().map(Stamp::read).collect();
+            let pieces = root.get(b"pieces")?.bytes().filter(|bits| bits.len() == count.div_ceil(8))?;
+            (written == files).then(|| (0..count).map(|at| pieces[at / 8] << (at % 8) & 0x80 == 0).collect())
+        });
+        missing.unwrap_or_else(|| vec![false; count])
     }
 
     /// Pieces of which blocks were there. That holds as well where files have changed since: a process that was killed has written
     /// more to them, and nothing else. Whether the blocks can be read is for others to find out.
     #[must_use]
     pub fn begun(&self, geometry: &Geometry) -> Vec<Begun> {
-        let octets = self.octets().unwrap_or_default();
-        let Ok((document, _)) = Document::parse_prefix(&octets, Limits::CANONICAL) else { return Vec::new() };
-        let read = |item: Node<'_, '_>| {
+        let part = |item: Node<'_, '_>| {
             let piece = u32::try_from(item.get(b"piece")?.uint()?).ok()?;
             let blocks = Bitfield::from_octets(item.get(b"blocks")?.bytes()?, geometry.blocks(piece))?;
             (piece < geometry.pieces()).then_some(Begun { piece, blocks })
         };
-        document
-            .root()
-            .get(b"begun")
-            .map(|begun| begun.items().filter_map(read).collect())
-            .unwrap_or_default()
+        let begun = self.read(|root| Some(root.get(b"begun")?.items().filter_map(part).collect()));
+        begun.unwrap_or_default()
     }
 
-    fn octets(&self) -> Option<Vec<u8>> {
+    /// What is taken of that which is written down, where it can be read.
+    fn read<T>(&self, take: impl FnOnce(Node<'_, '_>) -> Option<T>) -> Option<T> {
         let length = self.file.metadata().ok()?.len();
         let mut octets = vec![0; usize::try_from(length.min(MAX_BYTES)).ok()?];
         files::read_at(&self.file, &mut octets, 0).ok()?;
-        Some(octets)
-    }
-
-    fn read(&self, count: usize, stamps: &[Option<Stamp>]) -> Option<Vec<bool>> {
-        let octets = self.octets()?;
         let (document, _) = Document::parse_prefix(&octets, Limits::CANONICAL).ok()?;
-        let root = document.root();
-        let written: Vec<Option<Stamp>> = root.get(b"files")?.items().map(Stamp::read).collect();
-        let pieces = root.get(b"pieces")?.bytes().filter(|bits| bits.len() == count.div_ceil(8))?;
-        (written == stamps).then(|| (0..count).map(|at| pieces[at / 8] << (at % 8) & 0x80 == 0).collect())
+        take(document.root())
     }
 
     /// Writes down which pieces are there, what is there of others, and how the files stand, unless nothing of that has changed since the last time.
