@@ -8,22 +8,25 @@ use crate::origin::canonical;
 use crate::udp::Udp;
 use cede_bt::tracker::book::{Book, Limits};
 use cede_bt::tracker::http::{self, Query};
-use cede_bt::tracker::share::{Holder, Places};
+use cede_bt::tracker::share::{Holder, NoPlace, Places};
 use cede_bt::tracker::udp::{Asked, CONNECTION_TAKEN_S, MAX_SCRAPED, Request, Response};
 use cede_bt::tracker::{Announce, Answer, Tally};
 use cede_units::{Instant as Time, Stream as Random};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
 
 /// Whoever asks over HTTP has asked within that.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections over HTTP at once, of which no address takes all.
+/// Connections over HTTP at once, of which no address takes all. Where all are taken, the one that has been there for longest ends: whoever asks
+/// does so within a round trip.
 const MAX_CONNECTIONS: usize = 500;
 /// The book is looked through so often.
 const EXPIRE_EVERY: Duration = Duration::from_secs(60);
@@ -74,7 +77,16 @@ struct State {
     clock: Clock,
     /// What connection ids are made of.
     secret: [u8; 20],
-    connections: RefCell<Places>,
+    connections: RefCell<Connections>,
+}
+
+/// Those over HTTP that are being served.
+#[derive(Default)]
+struct Connections {
+    places: Places,
+    /// By the order in which they came.
+    tasks: BTreeMap<u64, AbortHandle>,
+    came: u64,
 }
 
 impl Tracker {
@@ -101,7 +113,7 @@ impl Tracker {
             log: RefCell::new(log),
             clock: Clock::begin(),
             secret,
-            connections: RefCell::new(Places::new()),
+            connections: RefCell::default(),
         };
         Ok(Self { tcp, udp, state: Rc::new(state) })
     }
@@ -131,16 +143,7 @@ impl Tracker {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            let holder = Holder::of(from.ip());
-            let mut connections = self.state.connections.borrow_mut();
-            if connections.check(holder, MAX_CONNECTIONS).is_ok() {
-                connections.take(holder);
-                let state = self.state.clone();
-                tokio::task::spawn_local(async move {
-                    let _ = tokio::time::timeout(PATIENCE, serve(&state, stream, from)).await;
-                    state.connections.borrow_mut().give_back(holder);
-                });
-            }
+            self.state.clone().serve_beside(stream, from);
         }
     }
 
@@ -154,6 +157,36 @@ impl Tracker {
                 }
             }
         }
+    }
+}
+
+impl Connections {
+    /// A connection begins: its number.
+    fn enter(&mut self, holder: Holder) -> u64 {
+        self.places.take(holder);
+        self.came += 1;
+        self.came
+    }
+
+    fn end_oldest(&mut self) {
+        if let Some((_, task)) = self.tasks.pop_first() {
+            task.abort();
+        }
+    }
+}
+
+/// A connection that is served; its place is free when this is dropped, as it is however that ends.
+struct Served {
+    state: Rc<State>,
+    holder: Holder,
+    number: u64,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let mut connections = self.state.connections.borrow_mut();
+        connections.places.give_back(self.holder);
+        connections.tasks.remove(&self.number);
     }
 }
 
@@ -180,6 +213,23 @@ fn prepare(socket: &Socket, address: SocketAddr) -> io::Result<()> {
 }
 
 impl State {
+    /// Serves a connection over HTTP, unless whoever is there has too many. One that was given up may have its place for a moment longer.
+    fn serve_beside(self: Rc<Self>, stream: TcpStream, from: SocketAddr) {
+        let holder = Holder::of(from.ip());
+        let mut connections = self.connections.borrow_mut();
+        match connections.places.check(holder, MAX_CONNECTIONS) {
+            Ok(()) => {}
+            Err(NoPlace::Share) => return,
+            Err(NoPlace::Full) => connections.end_oldest(),
+        }
+        let served = Served { state: self.clone(), holder, number: connections.enter(holder) };
+        let number = served.number;
+        let task = tokio::task::spawn_local(async move {
+            let _ = tokio::time::timeout(PATIENCE, serve(&served.state, stream, from)).await;
+        });
+        connections.tasks.insert(number, task.abort_handle());
+    }
+
     fn now(&self) -> Time {
         self.clock.now()
     }

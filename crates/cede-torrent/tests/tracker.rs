@@ -574,7 +574,6 @@ fn what_is_wrong_with_an_announce_stands_in_an_answer() {
     });
 }
 
-/// Whoever opens connections and says nothing takes half of them, not all.
 /// Who asks over HTTP is told where it is (BEP 24), of IPv4 as such where the tracker is at a socket for both.
 #[test]
 fn askers_hear_where_they_are() {
@@ -596,17 +595,27 @@ fn askers_hear_where_they_are() {
     });
 }
 
+/// A connection to a tracker from an address of this machine.
+async fn connect_from(from: [u8; 4], address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    socket.connect(address).await.unwrap()
+}
+
+/// Whoever opens connections and says nothing takes half of them, not all; and those of many addresses end for whoever asks.
 #[test]
-fn an_address_does_not_keep_others_from_the_tracker() {
+fn who_is_silent_does_not_keep_others_from_the_tracker() {
     run(async {
         let (address, _) = start(Vec::new());
         let mut idle = Vec::new();
         for _ in 0..600 {
             idle.push(TcpStream::connect(address).await.unwrap());
         }
-        let other = TcpSocket::new_v4().unwrap();
-        other.bind("127.0.0.9:0".parse().unwrap()).unwrap();
-        let mut other = other.connect(address).await.unwrap();
+        for k in 0..600_u16 {
+            let [high, low] = k.to_be_bytes();
+            idle.push(connect_from([127, 9, high, low], address).await);
+        }
+        let mut other = connect_from([127, 0, 0, 9], address).await;
         other.write_all(b"GET /scrape HTTP/1.0\r\n\r\n").await.unwrap();
         let mut answer = String::new();
         other.read_to_string(&mut answer).await.unwrap();

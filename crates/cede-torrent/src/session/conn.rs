@@ -14,7 +14,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
 /// What waits to be written at most: eight blocks with their heads.
@@ -29,8 +29,12 @@ const SMALL_READ_BYTES: usize = 16 << 10;
 const GROWTH: usize = 4;
 /// Buffers that are kept for another use.
 const MAX_BUFFERS: usize = 32;
-/// Reads at a stretch before others have their turn.
+/// Reads at a stretch before others have their turn: so many, or until they have taken so long.
 const READS_PER_TURN: usize = 8;
+const TURN: Duration = Duration::from_millis(4);
+/// Where what one read has brought takes longer than that to be heard, the next one brings less: a read of messages of five octets, each of which
+/// has something thought over anew, takes far longer than one of blocks.
+const HEARING_MOST: Duration = Duration::from_millis(2);
 /// A peer that takes nothing does not keep a closed connection longer.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(5);
 /// Who has so few blocks to send, and no more, may wait for an acknowledgement before it sends the rest of one.
@@ -51,6 +55,8 @@ struct Task {
     buffer: Arc<[u8]>,
     /// What the last read brought.
     brought: usize,
+    /// What is read at once at most, by how long it took to hear what was read before.
+    at_once: usize,
     /// What is being written, enciphered where it has to be.
     writing: Outgoing,
     written: usize,
@@ -94,6 +100,7 @@ impl Task {
             link,
             buffer: Arc::from(vec![0; IDLE_READ_BYTES]),
             brought: 0,
+            at_once: READ_BYTES,
             writing: Outgoing::default(),
             written: 0,
             pause: None,
@@ -123,9 +130,10 @@ impl Task {
         if self.shared.borrow().is_closing {
             return self.poll_closing(cx, is_drained);
         }
+        let began = Instant::now();
         for _ in 0..READS_PER_TURN {
             match self.poll_read(cx)? {
-                Poll::Ready(true) if self.shared.borrow().is_closing => break,
+                Poll::Ready(true) if self.shared.borrow().is_closing || began.elapsed() > TURN => break,
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Poll::Ready(Ok(())),
                 Poll::Pending => return self.poll_rest(cx),
@@ -234,7 +242,7 @@ impl Task {
         if Arc::get_mut(&mut self.buffer).is_none() {
             self.change_buffer();
         }
-        let len = self.buffer.len().min(allowance);
+        let len = self.buffer.len().min(allowance).min(self.at_once);
         let Some(space) = Arc::get_mut(&mut self.buffer) else { return Ok(Poll::Pending) };
         let n = match self.link.poll_read(cx, &mut space[..len]) {
             Poll::Ready(Ok(n)) => n,
@@ -246,17 +254,23 @@ impl Task {
         }
         (self.was_heard, self.is_unanswered, self.brought) = (true, true, n);
         self.has_paused = false;
+        self.hear(n);
+        if n == self.buffer.len() && n < READ_BYTES {
+            self.buffer = Arc::from(vec![0; len_after(n, n)]);
+        }
+        Ok(Poll::Ready(true))
+    }
+
+    /// The engine hears what so many octets say.
+    fn hear(&mut self, n: usize) {
+        let began = Instant::now();
         let payload = Payload::from_part(&self.buffer, 0, n as u32);
         let mut state = self.inner.state.borrow_mut();
         state.download.borrow_mut().spend(n);
         let now = self.inner.now();
         state.engine.received(now, self.id, payload);
         self.inner.pump(&mut state);
-        drop(state);
-        if n == self.buffer.len() && n < READ_BYTES {
-            self.buffer = Arc::from(vec![0; len_after(n, n)]);
-        }
-        Ok(Poll::Ready(true))
+        self.at_once = at_once_after(self.at_once, n, began.elapsed());
     }
 
     /// How much may be read now; `None` where nothing may, and the task will be woken.
@@ -308,6 +322,11 @@ fn wake_after_others(cx: &mut Context<'_>) {
     let _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
+/// How much may be read at once after so many octets of at most as many took so long to be heard.
+fn at_once_after(at_once: usize, brought: usize, took: Duration) -> usize {
+    if took > HEARING_MOST { (brought / 2).max(IDLE_READ_BYTES) } else { (2 * at_once).min(READ_BYTES) }
+}
+
 /// How long a new buffer is that follows on one of a length, into which the last read has brought so much. Those that are not small are
 /// all of one length, so that they can be used again.
 fn len_after(len: usize, brought: usize) -> usize {
@@ -319,6 +338,25 @@ fn len_after(len: usize, brought: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Messages that take a microsecond for each octet, after what takes next to nothing: two milliseconds of them at a time, and then all again.
+    #[test]
+    fn less_is_read_at_once_where_it_takes_long_to_be_heard() {
+        let mut at_once = READ_BYTES;
+        let mut hear = |octets: usize, us_per_octet: f64| {
+            let brought = octets.min(at_once);
+            let took = Duration::from_micros((brought as f64 * us_per_octet) as u64);
+            at_once = at_once_after(at_once, brought, took);
+            took
+        };
+        assert!((0..20).all(|_| hear(1 << 30, 0.001) < HEARING_MOST));
+        let took: Vec<Duration> = (0..20).map(|_| hear(1 << 30, 0.2)).collect();
+        assert!(took[8..].iter().all(|took| *took <= 2 * HEARING_MOST), "{took:?}");
+        // However slow, something is read.
+        assert!((0..20).all(|_| hear(1 << 30, 1_000.0) > Duration::ZERO));
+        (0..20).for_each(|_| assert!(hear(1 << 30, 0.001) < HEARING_MOST));
+        assert_eq!(at_once, READ_BYTES);
+    }
 
     /// What reads of one size keep of memory is a few times what they brought, and who brings much is read at once.
     #[test]
