@@ -13,6 +13,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use support::nets::Nets;
 use support::{Finished, Folder, PATIENCE, Running, free_port};
 
 /// A meter that watches; `None`, aloud, where that is not permitted.
@@ -316,6 +317,83 @@ fn an_interface_that_is_gone_ends_the_watch_with_what_there_is() {
     assert!(last["cede"].is_string() && last["interface"] == "eth0", "{last}");
     let shown = table.end().exits(1).complains("interface eth0 is gone");
     assert!(shown.text().contains("No host says anything about its queue"), "{}", shown.text());
+}
+
+/// A sender, a router that has a queue of some 300 ms before the wire to the receiver, and the receiver. A packet is seen behind that queue where it
+/// leaves, and before it where it comes.
+fn router() -> Option<Nets> {
+    let nets = Nets::new(3)?;
+    nets.join((0, "wire"), (1, "comes"));
+    nets.join((1, "leaves"), (2, "wire"));
+    for (at, words) in [
+        (0, "addr add 192.0.2.1/24 dev wire"),
+        (1, "addr add 192.0.2.2/24 dev comes"),
+        (1, "addr add 198.51.100.2/24 dev leaves"),
+        (2, "addr add 198.51.100.1/24 dev wire"),
+        (0, "route add default via 192.0.2.2"),
+        (2, "route add default via 198.51.100.2"),
+    ] {
+        nets.run(at, words);
+    }
+    let mut forwards = Command::new("sysctl");
+    nets.done(1, forwards.args(["-q", "-w", "net.ipv4.ip_forward=1"]));
+    let mut queue = Command::new("tc");
+    queue.args("qdisc add dev leaves root tbf rate 2mbit burst 5kb limit 75kb".split(' '));
+    let has_queue = nets.within(1, &queue).status().is_ok_and(|status| status.success());
+    if !has_queue {
+        println!("SKIPPED: tc makes no queue");
+    }
+    has_queue.then_some(nets)
+}
+
+#[test]
+fn of_two_interfaces_that_a_packet_passes_the_way_out_counts() {
+    let Some(nets) = router() else { return };
+    let begin = |at: usize, words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
+        nets.within(at, command.args(words.split(' ')))
+    };
+    let watching = |interfaces: &str| {
+        watch(&mut begin(1, &format!("meter {interfaces} --json --interval 300ms --for 80s")))
+    };
+    let Some(one) = watching("-i comes") else { return };
+    let (Some(mut two), Some(any)) = (watching("-i leaves -i comes"), watching("-i any")) else { return };
+    let _serve = Running::begin(&mut begin(2, "serve"));
+    let send = || Running::begin(&mut begin(0, "send 198.51.100.1 -t 60 -C cubic"));
+    let mut sender = send();
+    while samples(&two.prints_such(|_| true), "192.0.2.1") < 400 {
+        if sender.has_ended() {
+            sender = send();
+        }
+    }
+    let [one, two, any] = [one, two, any].map(last_of);
+    let mean_ms = |line: &Value| host(line, "192.0.2.1").unwrap()["queue"]["time_mean_ms"].as_f64().unwrap();
+    assert!(mean_ms(&one) < 20.0 && mean_ms(&two) > 100.0 && mean_ms(&any) > 100.0, "{one}\n{two}\n{any}");
+    assert_eq!((&one["interface"], &two["interface"]), (&"comes".into(), &"leaves comes".into()));
+    let counted = |line: &Value, name: &str| line["counters"][name].as_u64().unwrap();
+    assert_eq!(counted(&one, "packets_seen_twice"), 0);
+    // Each was seen twice, but for those at the end which were still in the queue.
+    assert!(counted(&two, "packets_seen_twice") * 5 > counted(&two, "packets") * 2, "{two}");
+}
+
+#[test]
+fn one_of_several_interfaces_that_is_gone_is_said_to_be_down() {
+    let Some(namespaces) = Namespaces::make() else { return };
+    for arguments in ["link add other type veth peer name end", "link set other up", "link set end up"] {
+        namespaces.ip("a", arguments);
+    }
+    let watching = |more: &[&str]| {
+        let mut command = namespaces.run("a");
+        watch(command.args(["meter", "-i", "any", "--interval", "300 ms", "--for", "80 s"]).args(more))
+    };
+    let (Some(mut lines), Some(mut words)) = (watching(&["--json"]), watching(&[])) else { return };
+    lines.prints_such(|line| line["interface_up"] == true);
+    namespaces.ip("a", "link del other");
+    lines.prints_such(|line| line["interface_up"] == false);
+    assert!(words.out_line(" down").contains("other"));
+    namespaces.ip("a", "link del eth0");
+    lines.end().exits(1).complains("interface eth0 is gone");
+    words.end().exits(1);
 }
 
 /// Seconds of a processor that a process has taken.

@@ -71,7 +71,7 @@ fn members(args: &MeterArgs, report: &Report) -> Map<String, Value> {
     let members = json!({
         "cede": env!("CARGO_PKG_VERSION"),
         "files": args.veil.names(&args.files),
-        "interface": args.live.interface,
+        "interface": (!args.live.interfaces.is_empty()).then(|| args.live.interfaces.join(" ")),
         "estimator": estimator(args.estimator()),
         "base_window_s": args.base.map(Duration::as_secs_f64),
         "counters": counters(&report.counters),

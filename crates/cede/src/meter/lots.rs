@@ -72,7 +72,11 @@ impl Sorter {
         let captured = Box::from(captured);
         let waiting = Waiting { time_ns, interface, link_type, original_len, captured };
         self.waiting.insert((time_ns.unwrap_or(self.latest_ns), self.taken), waiting);
-        let until_ns = self.latest_ns.saturating_sub(WINDOW_NS);
+        self.hand_over_until(self.latest_ns.saturating_sub(WINDOW_NS), hand);
+    }
+
+    /// Hands over what is older than a time, and what there is no room for.
+    pub(super) fn hand_over_until(&mut self, until_ns: u64, hand: &mut impl FnMut(&Record<'_>)) {
         while let Some(first) = self.waiting.first_entry() {
             if self.bytes <= WAITING_BYTES_MAX && first.key().0 >= until_ns {
                 break;
@@ -81,6 +85,11 @@ impl Sorter {
             self.bytes -= first.captured.len() + size_of::<Waiting>();
             first.hand_over(hand);
         }
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Hands over all that is left.

@@ -47,6 +47,7 @@ Examples:
   cede meter day-*.pcap.gz --parquet delays    a data set for Dask, Spark, DuckDB, Polars
   cede meter a.pcap --filter 'udp and not port 53' --pseudonyms=key
   cede meter -i eth0 --ui                      the same live, as a screen that updates
+  cede meter -i wan0 -i lan0 --ui              a router's, behind its own queues
   cede meter -i eth0 --prometheus 127.0.0.1:9464      as a line every two seconds, and as metrics
 
 Nothing is sent. A delay is that of all queues between a sender and where the capture was taken,
@@ -130,9 +131,10 @@ pub struct MeterArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Live")]
 struct LiveArgs {
-    /// Watch an interface until Ctrl-C in place of reading files (Linux; needs CAP_NET_RAW) [example: -i eth0]
-    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["files", "series", "plot", "report", "parquet", "since", "until"])]
-    interface: Option<String>,
+    /// Watch an interface until Ctrl-C in place of reading files (Linux; needs CAP_NET_RAW); may be repeated, and "any" is all that are up
+    /// but the loopback: of what passes two of them the way out counts [example: -i eth0]
+    #[arg(short, long = "interface", id = "interface", value_name = "NAME", conflicts_with_all = ["files", "series", "plot", "report", "parquet", "since", "until"])]
+    interfaces: Vec<String>,
     /// Show a screen that updates
     #[arg(long, requires = "interface", conflicts_with_all = ["files", "json", "csv"])]
     ui: bool,
@@ -344,21 +346,19 @@ pub fn meter(args: &MeterArgs) -> Result<(), Failure> {
     if let Some(file) = &args.pseudonyms {
         args.veil.put_on(file.as_deref())?;
     }
-    match &args.live.interface {
-        Some(interface) => watch(args, interface),
-        None => read(args),
-    }
+    if args.live.interfaces.is_empty() { read(args) } else { watch(args) }
 }
 
 #[cfg(target_os = "linux")]
-fn watch(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
-    live::run(args, interface)
+fn watch(args: &MeterArgs) -> Result<(), Failure> {
+    live::run(args)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn watch(_: &MeterArgs, interface: &str) -> Result<(), Failure> {
+fn watch(args: &MeterArgs) -> Result<(), Failure> {
     Err(Failure::Usage(format!(
-        "live interfaces are read on Linux only; elsewhere: tcpdump -i {interface} -s 320 -w - | cede meter -"
+        "live interfaces are read on Linux only; elsewhere: tcpdump -i {} -s 320 -w - | cede meter -",
+        args.live.interfaces.join(" ")
     )))
 }
 

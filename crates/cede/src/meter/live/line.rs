@@ -29,8 +29,8 @@ pub fn text(picture: &Picture) -> String {
         many(picture.rows.len() as u64, "host"),
         many(picture.flows as u64, "flow")
     );
-    if !picture.is_up {
-        out += ", interface down";
+    if !picture.is_up() {
+        out += &format!(", {} down", picture.down);
     }
     for (count, what) in [
         (picture.lost, "packets lost before us"),
@@ -56,7 +56,7 @@ pub fn json(picture: &Picture) -> String {
         "running_s": picture.running_s,
         "packets_per_s": picture.packets_per_s,
         "bits_per_s": picture.bits_per_s,
-        "interface_up": picture.is_up,
+        "interface_up": picture.is_up(),
         "lost_packets": picture.lost,
         "flows_remembered": picture.flows,
         "memory_bytes": picture.memory_bytes,

@@ -153,7 +153,7 @@ fn totals(out: &mut String, picture: &Picture) {
         family(out, name, "counter", help);
         let _ = writeln!(out, "cede_meter_{name} {value}");
     }
-    gauge(out, "interface_up", "Whether the interface is up", f64::from(u8::from(picture.is_up)));
+    gauge(out, "interface_up", "Whether it is up, or all are", f64::from(u8::from(picture.is_up())));
     gauge(out, "remembered_flows", "Flows remembered", picture.flows as f64);
     gauge(out, "hosts", "Hosts with enough samples within the window", picture.rows.len() as f64);
     gauge(out, "memory_bytes", "Octets that flows and samples take", picture.memory_bytes as f64);

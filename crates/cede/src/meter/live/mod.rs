@@ -11,6 +11,7 @@ mod privileges;
 #[cfg(test)]
 mod said;
 mod tap;
+mod taps;
 mod ui;
 
 use super::{LiveArgs, MeterArgs, show};
@@ -24,7 +25,8 @@ use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tap::{Heard, Tap};
+use tap::Heard;
+use taps::Taps;
 
 /// While keys may be pressed the ring is left as often as that.
 const KEYS_EVERY: Duration = Duration::from_millis(50);
@@ -48,24 +50,24 @@ struct Sinks<'a> {
     last: Option<Picture>,
 }
 
-/// Watches an interface until Ctrl-C, or as long as asked for; one that is gone meanwhile is an error in the end.
-pub fn run(args: &MeterArgs, interface: &str) -> Result<(), Failure> {
+/// Watches interfaces until Ctrl-C, or as long as asked for; that none is left meanwhile is an error in the end.
+pub fn run(args: &MeterArgs) -> Result<(), Failure> {
     if args.live.ui && !std::io::stdout().is_terminal() {
         return Err(Failure::Usage("--ui needs a terminal on standard output".to_string()));
     }
     check_times(&args.live)?;
-    let mut tap = Tap::open(interface)?;
+    let mut taps = Taps::open(&args.live.interfaces)?;
+    let names = taps.names();
     let listener = args.live.prometheus.map(http::bind).transpose()?;
     let became = privileges::give_up();
     let mut session = Session::new(args)?;
-    let mut sinks = Sinks::open(args, interface, listener)?;
+    let mut sinks = Sinks::open(args, &names, listener)?;
     if !args.live.ui {
-        screen::mention(&format!(
-            "watching {interface}, {became}; Ctrl-C ends with the table of the window\n"
-        ));
+        screen::mention(&format!("watching {names}, {became}; Ctrl-C ends with the table of the window\n"));
     }
-    sinks.begin(session.picture(&tap.heard()));
-    let watched = session.watch(&mut tap, &mut sinks);
+    sinks.begin(session.picture(&taps.heard()));
+    let watched = session.watch(&mut taps, &mut sinks);
+    taps.end(&mut session.meter);
     drop(sinks.screen.take());
     // What there is is shown, however it ended.
     session.end(args).and(watched)
@@ -112,20 +114,20 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn watch(&mut self, tap: &mut Tap, sinks: &mut Sinks<'_>) -> Result<(), Failure> {
+    fn watch(&mut self, taps: &mut Taps, sinks: &mut Sinks<'_>) -> Result<(), Failure> {
         let interval = duration(self.args.live.interval);
         let end = self.args.live.duration.map(|time| self.began + duration(time));
         let mut due = self.began + interval;
         while !interrupt::is_asked() && end.is_none_or(|end| Instant::now() < end) {
             let patience = if self.args.live.ui { KEYS_EVERY } else { SIGNALS_EVERY };
             let until = end.map_or(due, |end| end.min(due));
-            tap.read(&mut self.meter, until.saturating_duration_since(Instant::now()).min(patience))?;
+            taps.read(&mut self.meter, until.saturating_duration_since(Instant::now()).min(patience))?;
             if sinks.wants_to_quit() {
                 break;
             }
             if Instant::now() >= due {
                 let began = Instant::now();
-                let picture = self.picture(&tap.heard());
+                let picture = self.picture(&taps.heard());
                 sinks.show(picture)?;
                 if sinks.is_unheard() {
                     break;
@@ -165,7 +167,7 @@ impl<'a> Session<'a> {
             bits_per_s: (counters.bytes - bytes) as f64 * 8.0 / seconds,
             counters,
             lost: heard.lost,
-            is_up: heard.is_up,
+            down: heard.down.clone(),
             spacing: self.spacing,
             tallies: self.tallies,
             running_s: self.began.elapsed().as_secs_f64(),
@@ -203,7 +205,7 @@ impl<'a> Session<'a> {
 }
 
 impl<'a> Sinks<'a> {
-    fn open(args: &'a MeterArgs, interface: &str, listener: Option<TcpListener>) -> Result<Self, Failure> {
+    fn open(args: &'a MeterArgs, names: &str, listener: Option<TcpListener>) -> Result<Self, Failure> {
         let serve = |listener: TcpListener| -> Result<(http::Shared, Labels), Failure> {
             let at = listener.local_addr().ok();
             let text = http::Shared::default();
@@ -213,7 +215,7 @@ impl<'a> Sinks<'a> {
             Ok((text, Labels::new(args.live.metrics_hosts)))
         };
         let metrics = listener.map(serve);
-        let title = format!("cede meter -i {interface}, last {}", args.live.window);
+        let title = format!("cede meter -i {names}, last {}", args.live.window);
         let screen = if args.live.ui { Some((ui::Screen::open()?, ui::View::new(title))) } else { None };
         Ok(Self { args, screen, metrics: metrics.transpose()?, last: None })
     }

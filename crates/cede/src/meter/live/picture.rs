@@ -42,13 +42,20 @@ pub struct Picture {
     pub bits_per_s: f64,
     /// Packets that the kernel had no room for.
     pub lost: u64,
-    /// The interface is up.
-    pub is_up: bool,
+    /// Interfaces that are down.
+    pub down: String,
     /// The least time between two samples of a direction that are kept.
     pub spacing: Duration,
     /// Delays since the beginning, by uTP and TCP.
     pub tallies: [Tally; 2],
     pub running_s: f64,
+}
+
+impl Picture {
+    /// Whether no interface is down.
+    pub fn is_up(&self) -> bool {
+        self.down.is_empty()
+    }
 }
 
 /// Collects what is new.
@@ -121,7 +128,7 @@ pub mod testing {
             packets_per_s: 10.0,
             bits_per_s: 1e6,
             lost: 5,
-            is_up: true,
+            down: String::new(),
             spacing: Duration::ZERO,
             tallies,
             running_s: 12.0,

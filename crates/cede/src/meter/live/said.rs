@@ -88,7 +88,7 @@ fn picture(session: &mut Session<'_>) -> Picture {
             }
         }
     }
-    session.picture(&Heard { last_us: now, lost: 0, is_up: true })
+    session.picture(&Heard { last_us: now, lost: 0, down: String::new() })
 }
 
 fn drawn(view: &mut ui::View, picture: &Picture, width: u16) -> String {

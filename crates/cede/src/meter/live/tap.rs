@@ -4,23 +4,24 @@
 //! block at a time, stamps them and counts what found no room.
 //!
 //! **What it leaves out.** Other systems than Linux. Hardware stamps: few cards have them, and their clock is another one.
-//! All interfaces at once: a packet would be seen on each that it crosses.
 
 use crate::failure::Failure;
-use cede_meter::Meter;
 use cede_wire::link::LinkType;
+use cede_wire::pcap::Record;
 use netring::{BpfFilter, BpfInsn, Capture, CaptureStats, Error, PacketDirection};
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::LinkAddr;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket, sockopt};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// The ring: 64 blocks of half a megabyte; one that is not full is handed over after 50 ms.
+/// The ring: 64 blocks of half a megabyte, of several that are watched together a part of that each; one that is not full is handed over
+/// after 50 ms.
 const BLOCK_BYTES: usize = 1 << 19;
 const BLOCKS: usize = 64;
+const BLOCKS_LEAST: usize = 8;
 const BLOCK_TIMEOUT_MS: u32 = 50;
 /// What is kept of a packet: headers of a tunnel, of IPv6 with extensions and of TCP with all its options.
 const SNAPSHOT_BYTES: u32 = 320;
@@ -44,19 +45,17 @@ pub struct Tap {
     is_loopback: bool,
     presence: Presence,
     is_up: bool,
-    /// When the last packet came, in microseconds since 1970.
-    last_us: u64,
 }
 
-/// What an interface told beside packets.
-#[derive(Clone, Copy, Debug)]
+/// What interfaces told beside packets.
+#[derive(Clone, Debug)]
 pub struct Heard {
     /// When the last packet came, in microseconds since 1970; zero before the first.
     pub last_us: u64,
-    /// What the kernel counted since the ring was opened: packets that found no room in it.
+    /// What the kernel counted since the rings were opened: packets that found no room there.
     pub lost: u64,
-    /// Whether the interface is up. What one is not shows nothing.
-    pub is_up: bool,
+    /// Those that are down, which show nothing.
+    pub down: String,
 }
 
 /// The interface by its number, which survives another name: whether it is still there. The ring of one that is gone looks like
@@ -93,8 +92,8 @@ impl Presence {
 }
 
 impl Tap {
-    /// Opens an interface.
-    pub fn open(name: &str) -> Result<Self, Failure> {
+    /// Opens an interface, one of so many.
+    pub fn open(name: &str, count: usize) -> Result<Self, Failure> {
         let told = told_of(name).ok_or_else(|| unknown(name))?;
         let kind = kind_of(&told);
         let link_type = match kind {
@@ -108,27 +107,45 @@ impl Tap {
         };
         let presence =
             Presence::of(name).map_err(|error| Failure::Failed(format!("cannot watch {name}: {error}")))?;
-        let capture = open_ring(name).map_err(|error| explained(name, &error))?;
+        let capture =
+            open_ring(name, (BLOCKS / count).max(BLOCKS_LEAST)).map_err(|error| explained(name, &error))?;
         let is_up = told.flags.contains(InterfaceFlags::IFF_UP);
-        Ok(Self { capture, link_type, is_loopback: kind == KIND_LOOPBACK, presence, is_up, last_us: 0 })
+        Ok(Self { capture, link_type, is_loopback: kind == KIND_LOOPBACK, presence, is_up })
     }
 
-    /// Waits for a block of packets, no longer than this, and hands them to the meter. It fails where the interface is gone.
-    pub fn read(&mut self, meter: &mut Meter, timeout: Duration) -> Result<(), Failure> {
+    /// As it was called when it was opened.
+    pub fn name(&self) -> &str {
+        &self.presence.name
+    }
+
+    /// Waits for a block of packets, no longer than this, and hands them over: as they are, or as those of an interface of this number in a capture
+    /// of several. It fails where the interface is gone.
+    pub fn read(
+        &mut self,
+        timeout: Duration,
+        number: Option<u32>,
+        hand: &mut impl FnMut(&Record<'_>),
+    ) -> Result<(), Failure> {
         let told = |error| Failure::Failed(format!("the interface cannot be read any more: {error}"));
         let Some(batch) = self.capture.next_batch_blocking(timeout).map_err(told)? else {
             return self.rest();
         };
         // What came just before it went down is handed over after that.
         self.is_up = self.is_up || self.presence.is_up();
+        let mut cooked = Vec::new();
         for packet in batch.iter() {
             if self.is_loopback && packet.direction() == PacketDirection::Outgoing {
                 continue;
             }
             let time = packet.timestamp();
             let time_ns = u64::from(time.sec) * 1_000_000_000 + u64::from(time.nsec);
-            self.last_us = time_ns / 1000;
-            meter.packet(time_ns, self.link_type, packet.data(), packet.original_len() as u32);
+            let leaves = packet.direction() == PacketDirection::Outgoing;
+            let seen = (self.link_type, packet.data(), packet.original_len() as u32);
+            let seen = number.map_or(Some(seen), |number| cook(seen, number, leaves, &mut cooked));
+            // What has no whole header is no packet of IP.
+            if let Some((link_type, captured, original_len)) = seen {
+                hand(&Record { time_ns: Some(time_ns), interface: 0, link_type, captured, original_len });
+            }
         }
         Ok(())
     }
@@ -143,19 +160,56 @@ impl Tap {
         self.presence.check()
     }
 
-    /// What there is to say beside packets.
-    pub fn heard(&self) -> Heard {
-        let lost = self.capture.cumulative_stats().map_or(0, |CaptureStats { drops, .. }| u64::from(drops));
-        Heard { last_us: self.last_us, lost, is_up: self.is_up }
+    /// Packets that found no room in the ring.
+    pub fn lost(&self) -> u64 {
+        self.capture.cumulative_stats().map_or(0, |CaptureStats { drops, .. }| u64::from(drops))
+    }
+
+    /// Whether it is up.
+    pub const fn is_up(&self) -> bool {
+        self.is_up
     }
 }
 
-fn open_ring(name: &str) -> Result<Capture, Error> {
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.capture.as_fd()
+    }
+}
+
+/// What a packet begins with, its octets, and how many it had.
+type Seen<'a> = (LinkType, &'a [u8], u32);
+
+/// The same as a capture of several interfaces has it (LINKTYPE_LINUX_SLL2), which tells the interface and whether the packet leaves by it.
+fn cook<'a>(
+    (link_type, octets, len): Seen<'_>,
+    number: u32,
+    leaves: bool,
+    into: &'a mut Vec<u8>,
+) -> Option<Seen<'a>> {
+    const LEAVES: u8 = 4;
+    const TYPE_AT: usize = 12;
+    let (protocol, rest) = match (link_type, octets.first()? >> 4) {
+        (LinkType::ETHERNET, _) => octets.get(TYPE_AT..)?.split_first_chunk()?,
+        (_, 6) => (&[0x86, 0xdd], octets),
+        _ => (&[0x08, 0x00], octets),
+    };
+    let [a, b, c, d] = number.to_be_bytes();
+    into.clear();
+    into.extend_from_slice(protocol);
+    into.extend([0, 0, a, b, c, d, 0, 0, if leaves { LEAVES } else { 0 }, 0]);
+    into.extend([0; 8]);
+    into.extend_from_slice(rest);
+    let longer = into.len() as u32 + (len.saturating_sub(octets.len() as u32));
+    Some((LinkType::LINUX_SLL2, into, longer))
+}
+
+fn open_ring(name: &str, blocks: usize) -> Result<Capture, Error> {
     let snapshot = BpfInsn { code: BPF_RETURN, jt: 0, jf: 0, k: SNAPSHOT_BYTES };
     Capture::builder()
         .interface(name)
         .block_size(BLOCK_BYTES)
-        .block_count(BLOCKS)
+        .block_count(blocks)
         .block_timeout_ms(BLOCK_TIMEOUT_MS)
         .fill_rxhash(false)
         .bpf_filter(BpfFilter::new(vec![snapshot])?)
@@ -168,6 +222,15 @@ fn interfaces() -> Vec<InterfaceAddress> {
     let all = getifaddrs().into_iter().flatten();
     // Beside these there is one for each IP address.
     all.filter(|one| one.address.is_none_or(|address| address.as_link_addr().is_some())).collect()
+}
+
+/// The names of those that are up and can be read, but for the loopback.
+pub fn all_up() -> Vec<String> {
+    let is_read = |one: &InterfaceAddress| {
+        let kind = kind_of(one);
+        one.flags.contains(InterfaceFlags::IFF_UP) && (kind == KIND_ETHERNET || KINDS_BARE.contains(&kind))
+    };
+    interfaces().into_iter().filter(is_read).map(|one| one.interface_name).collect()
 }
 
 fn told_of(name: &str) -> Option<InterfaceAddress> {
@@ -210,4 +273,34 @@ fn lacking(name: &str) -> String {
          sudo {program} meter -i {name}            it gives root up as soon as the interface is open\n  \
          sudo tcpdump -i {name} -s 320 -w - | {program} meter -"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_wire::link::ip_packet;
+
+    #[test]
+    fn what_several_interfaces_show_is_told_as_a_capture_of_them_has_it() {
+        let ip = [0x45, 0, 0, 60, 7, 7];
+        let ethernet = [&[2; 12][..], &[0x08, 0x00], &ip].concat();
+        let mut cooked = Vec::new();
+        for (link_type, octets, leaves) in
+            [(LinkType::ETHERNET, &ethernet[..], true), (LinkType::RAW, &ip[..], false)]
+        {
+            // All but six octets were cut off.
+            let len = octets.len() as u32 + 54;
+            let (told, captured, told_len) =
+                cook((link_type, octets, len), 0x0102_0304, leaves, &mut cooked).unwrap();
+            assert_eq!((told, ip_packet(told, captured)), (LinkType::LINUX_SLL2, Ok(&ip[..])));
+            assert_eq!(
+                (&captured[4..8], captured[10], told_len),
+                (&[1, 2, 3, 4][..], if leaves { 4 } else { 0 }, 80)
+            );
+            (0..octets.len() - ip.len()).for_each(|cut| {
+                assert!(cook((link_type, &octets[..cut], len), 1, leaves, &mut cooked).is_none(), "{cut}");
+            });
+        }
+        assert!(cook((LinkType::RAW, &[], 0), 1, false, &mut cooked).is_none());
+    }
 }

@@ -224,10 +224,11 @@ impl View {
             counters.thinned,
             picture.lost
         );
-        let (third, is_calm) = match (self.is_paused, picture.is_up) {
+        let is_down = format!("{} down", picture.down);
+        let (third, is_calm) = match (self.is_paused, &*picture.down) {
             (true, _) => ("paused; space goes on", false),
-            (false, false) => ("the interface is down", false),
-            (false, true) => ("queueing delay in ms: now, and all that is kept", true),
+            (false, "") => ("queueing delay in ms: now, and all that is kept", true),
+            (false, _) => (&*is_down, false),
         };
         let third =
             lines(third, width).into_iter().map(|line| if is_calm { line.dim() } else { line.bold() });
