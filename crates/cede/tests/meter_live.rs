@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::nets::Nets;
 use support::{Finished, Folder, PATIENCE, Running, free_port};
@@ -217,73 +217,29 @@ fn privileges_are_gone(process: u32) {
     }
 }
 
-/// Two namespaces with a cable between them, removed in the end.
-struct Namespaces(String);
-
-/// Those of two tests have different names.
-static MADE: AtomicU32 = AtomicU32::new(0);
-
-impl Namespaces {
-    fn make() -> Option<Self> {
-        let name = format!("cede-meter-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let made = Self(name.clone());
-        for arguments in [
-            format!("netns add {name}-a"),
-            format!("netns add {name}-b"),
-            format!("link add eth0 netns {name}-a type veth peer name eth0 netns {name}-b"),
-            format!("-n {name}-a addr add 192.0.2.1/24 dev eth0"),
-            format!("-n {name}-b addr add 192.0.2.2/24 dev eth0"),
-            format!("-n {name}-a link set eth0 up"),
-            format!("-n {name}-b link set eth0 up"),
-        ] {
-            let done = Command::new("ip").args(arguments.split(' ')).output();
-            if !done.as_ref().is_ok_and(|output| output.status.success()) {
-                let why = done.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_string());
-                println!("SKIPPED: network namespaces cannot be made: ip {arguments}: {why:?}");
-                return None;
-            }
-        }
-        Some(made)
-    }
-
-    fn run(&self, end: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &format!("{}-{end}", self.0), env!("CARGO_BIN_EXE_cede")]);
-        command
-    }
-
-    fn ip(&self, end: &str, arguments: &str) {
-        let mut command = Command::new("ip");
-        command.args(["-n", &format!("{}-{end}", self.0)]).args(arguments.split(' '));
-        assert!(command.status().unwrap().success(), "{arguments}");
-    }
+/// Ours, with these words, in one of several networks.
+fn cede_in(nets: &Nets, at: usize, arguments: &[&str]) -> Command {
+    nets.within(at, Command::new(env!("CARGO_BIN_EXE_cede")).args(arguments))
 }
 
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        for end in ["a", "b"] {
-            let _ = Command::new("ip").args(["netns", "del", &format!("{}-{end}", self.0)]).output();
-        }
-    }
+/// A meter in the first of several networks, for as long as a test takes.
+fn watch_in(nets: &Nets, interfaces: &[&str], more: &[&str]) -> Option<Running> {
+    let words = ["--interval", "300 ms", "--for", "80 s"];
+    watch(&mut cede_in(nets, 0, &[&["meter"], interfaces, &words, more].concat()))
 }
 
 #[test]
 fn a_remote_host_that_sends_utp_is_seen_under_its_pseudonym_if_asked_for() {
-    let Some(namespaces) = Namespaces::make() else { return };
+    let Some(nets) = Nets::pair() else { return };
     let folder = Folder::new("remote");
     folder.write("key", KEY);
-    let watch = |more: &[&str]| {
-        let mut command = namespaces.run("a");
-        command.args(["meter", "-i", "eth0", "--json", "--interval", "300 ms", "--for", "80 s"]).args(more);
-        watch(command.current_dir(folder.path(".")))
+    let key = format!("--pseudonyms={}", folder.path("key").display());
+    let Some(mut open) = watch_in(&nets, &["-i", "wire"], &["--json"]) else { return };
+    let Some(mut veiled) = watch_in(&nets, &["-i", "wire"], &["--json", &key, "--protocol", "utp"]) else {
+        return;
     };
-    let begin = |end: &str, arguments: &[&str]| {
-        Running::begin(namespaces.run(end).args(arguments).stdin(Stdio::null()))
-    };
-    let Some(mut open) = watch(&[]) else { return };
-    let Some(mut veiled) = watch(&["--pseudonyms=key", "--protocol", "utp"]) else { return };
-    let _serve = begin("a", &["serve"]);
-    let send = || begin("b", &["send", "192.0.2.1", "-t", "60"]);
+    let _serve = Running::begin(&mut cede_in(&nets, 0, &["serve"]));
+    let send = || Running::begin(&mut cede_in(&nets, 1, &["send", "192.0.2.1", "-t", "60"]));
     // The other end may not listen yet: whoever was refused asks again.
     let mut sender = send();
     let line = loop {
@@ -305,41 +261,38 @@ fn a_remote_host_that_sends_utp_is_seen_under_its_pseudonym_if_asked_for() {
 
 #[test]
 fn an_interface_that_is_gone_ends_the_watch_with_what_there_is() {
-    let Some(namespaces) = Namespaces::make() else { return };
-    let watching = |more: &[&str]| {
-        let mut command = namespaces.run("a");
-        watch(command.args(["meter", "-i", "eth0", "--interval", "300 ms", "--for", "80 s"]).args(more))
-    };
+    let Some(nets) = Nets::pair() else { return };
+    let watching = |more: &[&str]| watch_in(&nets, &["-i", "wire"], more);
     let (Some(mut lines), Some(table)) = (watching(&["--json"]), watching(&[])) else { return };
     lines.prints_such(|_| true);
-    namespaces.ip("a", "link del eth0");
-    let last = lines.end().exits(1).complains("interface eth0 is gone").last();
-    assert!(last["cede"].is_string() && last["interface"] == "eth0", "{last}");
-    let shown = table.end().exits(1).complains("interface eth0 is gone");
+    nets.run(0, "link del wire");
+    let last = lines.end().exits(1).complains("interface wire is gone").last();
+    assert!(last["cede"].is_string() && last["interface"] == "wire", "{last}");
+    let shown = table.end().exits(1).complains("interface wire is gone");
     assert!(shown.text().contains("No host says anything about its queue"), "{}", shown.text());
 }
 
-/// A sender, a router that has a queue of some 300 ms before the wire to the receiver, and the receiver. A packet is seen behind that queue where it
+/// A router that has a queue of some 300 ms before the wire to the receiver, a sender, and the receiver. A packet is seen behind that queue where it
 /// leaves, and before it where it comes.
 fn router() -> Option<Nets> {
     let nets = Nets::new(3)?;
-    nets.join((0, "wire"), (1, "comes"));
-    nets.join((1, "leaves"), (2, "wire"));
+    nets.join((0, "comes"), (1, "wire"));
+    nets.join((0, "leaves"), (2, "wire"));
     for (at, words) in [
-        (0, "addr add 192.0.2.1/24 dev wire"),
-        (1, "addr add 192.0.2.2/24 dev comes"),
-        (1, "addr add 198.51.100.2/24 dev leaves"),
+        (1, "addr add 192.0.2.1/24 dev wire"),
+        (0, "addr add 192.0.2.2/24 dev comes"),
+        (0, "addr add 198.51.100.2/24 dev leaves"),
         (2, "addr add 198.51.100.1/24 dev wire"),
-        (0, "route add default via 192.0.2.2"),
+        (1, "route add default via 192.0.2.2"),
         (2, "route add default via 198.51.100.2"),
     ] {
         nets.run(at, words);
     }
     let mut forwards = Command::new("sysctl");
-    nets.done(1, forwards.args(["-q", "-w", "net.ipv4.ip_forward=1"]));
+    nets.done(0, forwards.args(["-q", "-w", "net.ipv4.ip_forward=1"]));
     let mut queue = Command::new("tc");
     queue.args("qdisc add dev leaves root tbf rate 2mbit burst 5kb limit 75kb".split(' '));
-    let has_queue = nets.within(1, &queue).status().is_ok_and(|status| status.success());
+    let has_queue = nets.within(0, &queue).status().is_ok_and(|status| status.success());
     if !has_queue {
         println!("SKIPPED: tc makes no queue");
     }
@@ -349,17 +302,13 @@ fn router() -> Option<Nets> {
 #[test]
 fn of_two_interfaces_that_a_packet_passes_the_way_out_counts() {
     let Some(nets) = router() else { return };
-    let begin = |at: usize, words: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cede"));
-        nets.within(at, command.args(words.split(' ')))
-    };
-    let watching = |interfaces: &str| {
-        watch(&mut begin(1, &format!("meter {interfaces} --json --interval 300ms --for 80s")))
-    };
-    let Some(one) = watching("-i comes") else { return };
-    let (Some(mut two), Some(any)) = (watching("-i leaves -i comes"), watching("-i any")) else { return };
-    let _serve = Running::begin(&mut begin(2, "serve"));
-    let send = || Running::begin(&mut begin(0, "send 198.51.100.1 -t 60 -C cubic"));
+    let watching = |interfaces: &[&str]| watch_in(&nets, interfaces, &["--json"]);
+    let Some(one) = watching(&["-i", "comes"]) else { return };
+    let Some(mut two) = watching(&["-i", "leaves", "-i", "comes"]) else { return };
+    let Some(any) = watching(&["-i", "any"]) else { return };
+    let _serve = Running::begin(&mut cede_in(&nets, 2, &["serve"]));
+    let send =
+        || Running::begin(&mut cede_in(&nets, 1, &["send", "198.51.100.1", "-t", "60", "-C", "cubic"]));
     let mut sender = send();
     while samples(&two.prints_such(|_| true), "192.0.2.1") < 400 {
         if sender.has_ended() {
@@ -378,21 +327,18 @@ fn of_two_interfaces_that_a_packet_passes_the_way_out_counts() {
 
 #[test]
 fn one_of_several_interfaces_that_is_gone_is_said_to_be_down() {
-    let Some(namespaces) = Namespaces::make() else { return };
+    let Some(nets) = Nets::pair() else { return };
     for arguments in ["link add other type veth peer name end", "link set other up", "link set end up"] {
-        namespaces.ip("a", arguments);
+        nets.run(0, arguments);
     }
-    let watching = |more: &[&str]| {
-        let mut command = namespaces.run("a");
-        watch(command.args(["meter", "-i", "any", "--interval", "300 ms", "--for", "80 s"]).args(more))
-    };
+    let watching = |more: &[&str]| watch_in(&nets, &["-i", "any"], more);
     let (Some(mut lines), Some(mut words)) = (watching(&["--json"]), watching(&[])) else { return };
     lines.prints_such(|line| line["interface_up"] == true);
-    namespaces.ip("a", "link del other");
+    nets.run(0, "link del other");
     lines.prints_such(|line| line["interface_up"] == false);
     assert!(words.out_line(" down").contains("other"));
-    namespaces.ip("a", "link del eth0");
-    lines.end().exits(1).complains("interface eth0 is gone");
+    nets.run(0, "link del wire");
+    lines.end().exits(1).complains("interface wire is gone");
     words.end().exits(1);
 }
 
@@ -406,14 +352,9 @@ fn processor_s(process: u32) -> f64 {
 
 #[test]
 fn an_interface_that_is_down_is_waited_for_at_rest() {
-    let Some(namespaces) = Namespaces::make() else { return };
-    namespaces.ip("a", "link set eth0 down");
-    let mut command = namespaces.run("a");
-    let Some(mut meter) =
-        watch(command.args(["meter", "-i", "eth0", "--json", "--interval", "300 ms", "--for", "80 s"]))
-    else {
-        return;
-    };
+    let Some(nets) = Nets::pair() else { return };
+    nets.run(0, "link set wire down");
+    let Some(mut meter) = watch_in(&nets, &["-i", "wire"], &["--json"]) else { return };
     let rests = |meter: &mut Running| {
         meter.prints_such(|line| line["interface_up"] == false);
         let (before, began) = (processor_s(meter.id()), Instant::now());
@@ -422,15 +363,15 @@ fn an_interface_that_is_down_is_waited_for_at_rest() {
         assert!(took_s < 0.3 * began.elapsed().as_secs_f64(), "{took_s} s");
     };
     rests(&mut meter);
-    namespaces.ip("a", "link set eth0 up");
+    nets.run(0, "link set wire up");
     meter.prints_such(|line| line["interface_up"] == true);
     // Packets of the moment before it goes down are still in the kernel's hands then.
-    let refused = namespaces.run("a").args(["send", "192.0.2.2", "-t", "1"]).stdin(Stdio::null()).output();
+    let refused = cede_in(&nets, 0, &["send", "192.0.2.2", "-t", "1"]).output();
     assert!(!refused.unwrap().status.success());
-    namespaces.ip("a", "link set eth0 down");
+    nets.run(0, "link set wire down");
     rests(&mut meter);
     assert_eq!(meter.prints_such(|_| true)["interface_up"], false);
-    namespaces.ip("a", "link set eth0 up");
+    nets.run(0, "link set wire up");
     meter.prints_such(|line| line["interface_up"] == true && line["packets_per_s"].as_f64() > Some(0.0));
     last_of(meter);
 }
@@ -438,14 +379,14 @@ fn an_interface_that_is_down_is_waited_for_at_rest() {
 /// As by `nsenter --net`, or in a container's network: what lies under /sys is another one's.
 #[test]
 fn interfaces_are_those_of_the_network_that_the_meter_is_in() {
-    let Some(namespaces) = Namespaces::make() else { return };
-    for arguments in ["link set eth0 down", "link set eth0 name apart0", "link set apart0 up"] {
-        namespaces.ip("a", arguments);
+    let Some(nets) = Nets::pair() else { return };
+    for arguments in ["link set wire down", "link set wire name apart0", "link set apart0 up"] {
+        nets.run(0, arguments);
     }
-    namespaces.ip("a", "tuntap add bare0 mode tun");
+    nets.run(0, "tuntap add bare0 mode tun");
     let meter = |interface: &str| {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/run/netns/{}-a", namespaces.0)).arg(env!("CARGO_BIN_EXE_cede"));
+        command.arg(format!("--net=/run/netns/{}", nets.name(0))).arg(env!("CARGO_BIN_EXE_cede"));
         Finished::of(command.args(["meter", "-i", interface, "--for", "300 ms"]).output().unwrap())
     };
     meter("elsewhere0").exits(2).complains("there are: apart0, bare0, lo");

@@ -42,6 +42,11 @@ impl Nets {
         Some(nets)
     }
 
+    /// The system's name of one of them.
+    pub fn name(&self, at: usize) -> &str {
+        &self.0[at]
+    }
+
     /// Puts a wire between two.
     pub fn join(&self, (one, name): (usize, &str), (other, other_name): (usize, &str)) {
         let there = &self.0[other];
