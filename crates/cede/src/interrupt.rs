@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
+/// Nothing has begun that would have to be put away, and somebody is waited for.
+static WAITS: AtomicBool = AtomicBool::new(false);
 /// What makes the second signal end the process.
 static AT_ONCE: Mutex<Vec<SigId>> = Mutex::new(Vec::new());
 
@@ -43,10 +45,20 @@ pub fn listen() {
     let _ = TOO_LARGE.map(|signal| flag::register(signal, Arc::default()));
     let mut at_once = AT_ONCE.lock().unwrap_or_else(PoisonError::into_inner);
     for signal in signals() {
+        let _ = flag::register_conditional_shutdown(signal, EXIT_CODE, &WAITS);
         // In this order: the second signal finds the flag that the first one raised.
         at_once.extend(flag::register_conditional_shutdown(signal, EXIT_CODE, &ASKED));
         let _ = flag::register(signal, &ASKED);
     }
+}
+
+/// Reads what has to be there before anything begins. The first signal ends the process meanwhile: a pipe waits for whoever writes to it, and
+/// standard input for a person.
+pub fn while_reading<T>(read: impl FnOnce() -> T) -> T {
+    WAITS.store(true, Ordering::Relaxed);
+    let read = read();
+    WAITS.store(false, Ordering::Relaxed);
+    read
 }
 
 /// From now on no number of these signals ends the process at once: it makes what would outlive it, and puts it away in

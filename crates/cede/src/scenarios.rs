@@ -1,6 +1,7 @@
 //! Reading a scenario from wherever it comes.
 
 use crate::failure::Failure;
+use crate::interrupt;
 use cede_lab::scenario::{BUILT_IN, Overrides, Scenario, built_in, nearest};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -38,10 +39,10 @@ pub fn load_built_in(name: &str, overrides: &Overrides) -> Result<Loaded, Failur
 /// [`Failure::NotPermitted`] where it may not be read, [`Failure::Usage`] where nothing can be.
 pub fn text_of(source: &str) -> Result<String, Failure> {
     let mut octets = Vec::new();
-    let read = match source {
+    let read = interrupt::while_reading(|| match source {
         "-" => std::io::stdin().read_to_end(&mut octets).map(drop),
         path => std::fs::read(path).map(|read| octets = read),
-    };
+    });
     match read {
         Ok(()) => String::from_utf8(octets)
             .map_err(|error| Failure::Usage(format!("{source} is no text: {}", error.utf8_error()))),

@@ -103,6 +103,32 @@ fn who_does_not_end_in_order_ends_when_asked_again() {
     get.end().exits(130);
 }
 
+/// What has to be read before anything begins may be a pipe that says nothing.
+#[test]
+#[cfg(target_os = "linux")]
+fn who_has_not_begun_ends_when_asked_once() {
+    use std::os::unix::fs::OpenOptionsExt;
+    /// open(2): not to wait for a reader, but to fail without one.
+    const O_NONBLOCK: i32 = 0o4000;
+    let place = Folder::new("signals-once");
+    if !Command::new("mkfifo").arg(place.path("pipe")).status().is_ok_and(|status| status.success()) {
+        println!("SKIPPED: no pipe can be made");
+        return;
+    }
+    for arguments in [&["run", "pipe"][..], &["meter", "none.pcap", "--pseudonyms=pipe"]] {
+        let waiting = place.start(arguments);
+        let open = || {
+            let opened =
+                fs::File::options().write(true).custom_flags(O_NONBLOCK).open(place.path("pipe")).ok();
+            sleep(Duration::from_millis(20));
+            opened
+        };
+        let _silent = std::iter::repeat_with(open).take(3_000).find_map(|opened| opened).expect("a reader");
+        waiting.interrupt();
+        waiting.end().exits(130);
+    }
+}
+
 /// Without listening to that signal a process ends where it writes beyond what its user may have, and says nothing.
 #[test]
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use super::args::{KeyArgs, MakeKeyArgs};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::screen;
 use cede_carry::{Key, KeyError};
 use serde_json::json;
@@ -39,11 +40,11 @@ fn read(path: &Path) -> Result<Key, Failure> {
     let unreadable = |error: io::Error| {
         Failure::of_system(format!("cannot read the key {}: {error}", screen::named(path)), error.kind())
     };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = interrupt::while_reading(|| File::open(path)).map_err(unreadable)?;
     // Of the file that is open, not of whatever has its name by now.
     refuse_if_shared(path, &file.metadata().map_err(unreadable)?)?;
     let mut text = Vec::new();
-    file.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(unreadable)?;
+    interrupt::while_reading(|| file.take(MAX_FILE_BYTES).read_to_end(&mut text)).map_err(unreadable)?;
     let text = String::from_utf8(text).unwrap_or_default();
     Key::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", screen::named(path))))
 }

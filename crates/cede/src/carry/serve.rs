@@ -5,6 +5,7 @@ use super::document;
 use super::table::{HEAD, Rows};
 use super::{key, listen, numbers, place, stream_config};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::screen::{self, Screen};
 use cede_carry::bench::{Limit, Plan, Sample};
 use cede_carry::file::{Destination, Moved, TransferError, safe_name};
@@ -56,7 +57,7 @@ fn allowed(args: &ServeArgs) -> Result<Allowed, Failure> {
 
 fn share(path: &std::path::PathBuf) -> Result<Share, Failure> {
     // What cannot be read is better said now than to whoever asks for it.
-    std::fs::File::open(path)
+    interrupt::while_reading(|| std::fs::File::open(path))
         .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", screen::named(path))))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     match path.is_dir() {

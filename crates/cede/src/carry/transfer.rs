@@ -4,6 +4,7 @@ use super::args::SendArgs;
 use super::gauge::Gauge;
 use super::{broken, key, numbers, stream_config, target, unreached};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::screen;
 use cede_carry::file::{self, Attendant, Moved, Source, TransferError};
 use cede_carry::message::Purpose;
@@ -36,7 +37,7 @@ fn source(file: &OsStr) -> Result<Source, Failure> {
         }
         return Ok(Source::stream(Box::new(stdin), "stdin", "standard input".to_owned()));
     }
-    Source::file(Path::new(file)).map_err(|text| {
+    interrupt::while_reading(|| Source::file(Path::new(file))).map_err(|text| {
         let is_forbidden = text.contains("ermission denied");
         if is_forbidden { Failure::NotPermitted(text) } else { Failure::Failed(text) }
     })

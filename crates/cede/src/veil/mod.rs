@@ -3,6 +3,7 @@
 mod spelled;
 
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::screen;
 use cede_meter::{KEY_BYTES, Pseudonyms};
 use std::borrow::Cow;
@@ -74,7 +75,7 @@ fn read(path: &Path) -> Result<[u8; KEY_BYTES], Failure> {
             error.kind(),
         )
     };
-    let octets = std::fs::read(path).map_err(told)?;
+    let octets = interrupt::while_reading(|| std::fs::read(path)).map_err(told)?;
     let wrong = || {
         Failure::Usage(format!(
             "{} is no key: {KEY_BYTES} octets or {} hexadecimal digits are wanted",
