@@ -158,27 +158,47 @@ struct Turn {
 }
 
 /// Whose turn it is to be asked. Who cannot tell may be looking for the same, or be back later.
+///
+/// Those whom one answer names wait by themselves, and one of each is asked by turns: however many somebody names, whoever else names one
+/// does not wait for all of them.
 #[derive(Default)]
 struct Turns {
     known: HashSet<SocketAddr>,
-    fresh: VecDeque<SocketAddr>,
+    fresh: VecDeque<VecDeque<SocketAddr>>,
     /// Those that have failed, by when they are asked again.
     later: BTreeSet<(Instant, Turn)>,
 }
 
 impl Turns {
     fn extend(&mut self, peers: Vec<SocketAddr>) {
-        for peer in peers {
-            if self.known.len() < MAX_KNOWN && self.known.insert(peer) {
-                self.fresh.push_back(peer);
+        let mut named = VecDeque::new();
+        for peer in peers.into_iter().take(MAX_KNOWN) {
+            if self.known.insert(peer) {
+                named.push_back(peer);
             }
         }
+        if !named.is_empty() {
+            self.fresh.push_back(named);
+        }
+        while self.known.len() > MAX_KNOWN && self.forget_one() {}
+    }
+
+    /// Where too many are known, whoever could not tell makes room, first of all those that are left alone for the longest time; where there
+    /// is none, one of those that wait with the most others.
+    fn forget_one(&mut self) -> bool {
+        let failed = self.later.pop_last().map(|(_, turn)| turn.peer);
+        let longest = || self.fresh.iter_mut().max_by_key(|named| named.len())?.pop_back();
+        let forgotten = failed.or_else(longest);
+        forgotten.is_some_and(|peer| self.known.remove(&peer))
     }
 
     /// The next, where there is one: those that were never asked come first.
     fn next(&mut self, now: Instant) -> Option<Turn> {
-        if let Some(peer) = self.fresh.pop_front() {
-            return Some(Turn { peer, pause: AGAIN });
+        while let Some(mut named) = self.fresh.pop_front() {
+            if let Some(peer) = named.pop_front() {
+                self.fresh.push_back(named);
+                return Some(Turn { peer, pause: AGAIN });
+            }
         }
         let is_due = self.next_at().is_some_and(|at| at <= now);
         if is_due { self.later.pop_first().map(|(_, turn)| turn) } else { None }
@@ -186,7 +206,8 @@ impl Turns {
 
     /// When somebody is to be asked.
     fn due_at(&self, now: Instant) -> Option<Instant> {
-        if self.fresh.is_empty() { self.next_at() } else { Some(now) }
+        let is_fresh = self.fresh.iter().any(|named| !named.is_empty());
+        if is_fresh { Some(now) } else { self.next_at() }
     }
 
     /// When the first of those that have failed is asked again.
@@ -431,5 +452,33 @@ mod tests {
             at = turns.next_at().unwrap();
         }
         assert_eq!(turns.next(at).unwrap().pause, MAX_AGAIN);
+    }
+
+    fn many(host: u8) -> Vec<SocketAddr> {
+        (1..=MAX_KNOWN as u16).map(|port| SocketAddr::from(([192, 0, 2, host], port))).collect()
+    }
+
+    #[test]
+    fn whoever_names_many_keeps_nobody_else_waiting() {
+        let (mut turns, now) = (Turns::default(), Instant::now());
+        turns.extend(many(1));
+        let other = SocketAddr::from(([203, 0, 113, 1], 1));
+        turns.extend(vec![other]);
+        turns.extend(many(2));
+        let asked: Vec<_> = (0..3).filter_map(|_| turns.next(now)).map(|turn| turn.peer).collect();
+        assert!(asked.contains(&other), "{asked:?}");
+        assert_eq!(turns.known.len(), MAX_KNOWN);
+    }
+
+    #[test]
+    fn those_that_could_not_tell_make_room() {
+        let (mut turns, now) = (Turns::default(), Instant::now());
+        turns.extend(many(1));
+        while let Some(turn) = turns.next(now) {
+            turns.put_off(turn, now);
+        }
+        turns.extend(many(2));
+        let fresh = std::iter::from_fn(|| turns.next(now)).filter(|turn| many(2).contains(&turn.peer));
+        assert_eq!(fresh.count(), MAX_KNOWN);
     }
 }
