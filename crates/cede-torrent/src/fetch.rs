@@ -1,6 +1,7 @@
 //! What is at a URL of http or https: answers of trackers, and torrent files.
 
 use crate::depart::Departing;
+use crate::near::leads_home;
 use crate::origin::{Family, Origin};
 use crate::request::{askable, get};
 use flate2::read::MultiGzDecoder;
@@ -29,10 +30,6 @@ pub(crate) struct Fetched {
 impl Fetched {
     /// Why this is not what was asked for, where the server says so.
     pub fn failure(&self) -> Option<String> {
-        // What is behind it is what we have said of ourselves, in an announce, or a passkey.
-        let bare = |url: &str| {
-            url.split_once('?').map_or_else(|| url.to_owned(), |(front, _)| format!("{front}?..."))
-        };
         match &self.onward {
             Some(url) if is_http(url) => {
                 Some(format!("the server sends on more than {MAX_REDIRECTS} times, at last to {}", bare(url)))
@@ -129,9 +126,17 @@ fn follow(agent: &ureq::Agent, mut url: String, limit: u64) -> Result<Fetched, S
             // What goes with a redirection is for people.
             return Ok(Fetched { status, onward: Some(onward), octets: Vec::new() });
         }
+        if leads_home(&url, &onward) {
+            return Err(format!("the server sends on into the local network, to {}", bare(&onward)));
+        }
         url = onward;
     }
     unreachable!("the last hop returns")
+}
+
+/// A URL without what is behind its path: that is what we have said of ourselves, in an announce, or a passkey.
+fn bare(url: &str) -> String {
+    url.split_once('?').map_or_else(|| url.to_owned(), |(front, _)| format!("{front}?..."))
 }
 
 /// Whether the octets of an answer are packed after the library has read them: it knows one of the ways in which gzip is spelt (RFC 9110,
@@ -149,12 +154,42 @@ pub(crate) fn words(error: &ureq::Error) -> String {
         ureq::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
             "the server hung up before it had answered".to_owned()
         }
-        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::Io(error) => certificate_words(error).unwrap_or_else(|| error.to_string()),
         ureq::Error::Protocol(error) => format!("what the server says is no HTTP: {error}"),
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => "that is no URL that can be asked".to_owned(),
         ureq::Error::BodyExceedsLimit(limit) => format!("the answer is longer than {limit} octets"),
         other => other.to_string(),
     }
+}
+
+/// What is wrong with a server's certificate, where that is what is wrong. The same is said in the same words whenever it is asked.
+#[cfg(feature = "https")]
+fn certificate_words(error: &std::io::Error) -> Option<String> {
+    use rustls::CertificateError as Wrong;
+    let rustls::Error::InvalidCertificate(wrong) = error.get_ref()?.downcast_ref()? else { return None };
+    let why = match wrong {
+        Wrong::Expired | Wrong::ExpiredContext { .. } => "has expired".to_owned(),
+        Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => {
+            "is not valid yet: one of the two clocks is wrong".to_owned()
+        }
+        Wrong::NotValidForName | Wrong::NotValidForNameContext { .. } => "is for another name".to_owned(),
+        Wrong::UnknownIssuer => {
+            "has nobody to vouch for it who is trusted (SSL_CERT_FILE names a file of those who are)"
+                .to_owned()
+        }
+        // What the library says of that is a name of its own.
+        Wrong::Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => {
+            "is that of an authority (CA:TRUE), which no server may have, as where it has signed itself"
+                .to_owned()
+        }
+        other => format!("is not taken: {other}"),
+    };
+    Some(format!("the server's certificate {why}"))
+}
+
+#[cfg(not(feature = "https"))]
+const fn certificate_words(_: &std::io::Error) -> Option<String> {
+    None
 }
 
 /// The URL that a reference means at a place (RFC 3986, section 5.2; dots in paths are left to the server).
@@ -184,7 +219,13 @@ pub(crate) fn onward(base: &str, reference: &str) -> String {
 }
 
 /// A client whose connections leave from an address, by one family where one is given.
+///
+/// # Errors
+/// The environment names a proxy or certificates that cannot be used.
 pub(crate) fn agent(origin: Origin, family: Option<Family>) -> Result<ureq::Agent, String> {
+    if let Some(fault) = crate::proxy::fault(origin.address().is_some()) {
+        return Err(fault);
+    }
     let only = Family::ALL.into_iter().filter(|family| origin.reaches(*family));
     let only: Vec<Family> = only.filter(|one| family.is_none_or(|family| family == *one)).collect();
     let config = ureq::Agent::config_builder()
@@ -238,6 +279,27 @@ mod tests {
         assert_eq!(silent, "no answer within 20 s");
         let refused = ureq::Error::Io(ErrorKind::ConnectionRefused.into());
         assert_eq!(words(&refused), "connection refused");
+    }
+
+    #[cfg(feature = "https")]
+    #[test]
+    fn what_is_wrong_with_a_certificate_is_told_in_words_that_stay() {
+        use rustls::pki_types::UnixTime;
+        use rustls::{CertificateError, Error};
+        let told = |wrong| {
+            words(&ureq::Error::Io(std::io::Error::new(
+                ErrorKind::InvalidData,
+                Error::InvalidCertificate(wrong),
+            )))
+        };
+        let expired = |now| {
+            let [time, not_after] = [now, 1].map(|s| UnixTime::since_unix_epoch(Duration::from_secs(s)));
+            told(CertificateError::ExpiredContext { time, not_after })
+        };
+        assert_eq!(expired(7), "the server's certificate has expired");
+        assert_eq!(expired(7), expired(8));
+        assert!(told(CertificateError::UnknownIssuer).contains("SSL_CERT_FILE"));
+        assert!(told(CertificateError::Revoked).starts_with("the server's certificate is not taken: "));
     }
 
     #[test]

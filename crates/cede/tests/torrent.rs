@@ -1525,6 +1525,25 @@ fn what_is_at_a_url_is_shown_as_what_is_in_a_file() {
     place.cede("show ftp://127.0.0.1/a").exits(2).complains("http");
 }
 
+/// Whoever is asked is not asked past it, and sees nothing of us.
+#[test]
+fn a_proxy_that_cannot_be_used_is_not_passed_over() {
+    let place = Place::new("proxy");
+    place.write_pattern("film", 40_000);
+    place.cede("make film -l 16KiB").exits(0);
+    let port = serve_file(fs::read(place.path("film.torrent")).unwrap());
+    let show = |proxy: &str| {
+        let url = format!("http://127.0.0.1:{port}/a");
+        let mut command = place.command(["torrent", "show", url.as_str()]);
+        command.env("ALL_PROXY", proxy).env_remove("NO_PROXY").env_remove("no_proxy");
+        Running::begin(&mut command).end()
+    };
+    show("http://127.0.0.1:1").exits(1).complains("refused");
+    show("socks5://127.0.0.1:1").exits(1).complains("refused");
+    show("gopher://127.0.0.1:1").exits(1).complains("ALL_PROXY names no proxy that can be used");
+    show("").exits(0);
+}
+
 /// By file and by link, with peers and without, interrupted or not.
 #[test]
 fn servers_that_a_torrent_names_are_used_unless_they_are_not_wanted() {

@@ -10,13 +10,14 @@
 mod request;
 
 use crate::fetch::{agent, is_http};
+use crate::near::is_near;
 use crate::session::{Inner, Session, State};
 use crate::storage::Slice;
 use cede_bt::BLOCK_BYTES;
 use cede_bt::engine::SourceId;
 use cede_bt::web::url_of;
 use cede_wire::Payload;
-use request::{Ask, Event, Fault, carry_out, is_near};
+use request::{Ask, Event, Fault, carry_out};
 use std::cell::RefCell;
 use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;

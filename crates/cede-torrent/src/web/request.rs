@@ -5,12 +5,12 @@
 //! elsewhere into the local network, whose servers are not asked with a query either: a torrent could have us do there what only its
 //! owner is to do (libtorrent keeps to that, too).
 
-use crate::fetch::{host_of, is_http, is_proxied, onward, words};
+use crate::fetch::{is_http, onward, words};
+use crate::near::is_near;
 use crate::request::get;
 use cede_bt::web::{ContentRange, retry_after_s};
 use cede_wire::Payload;
 use std::io::{ErrorKind, Read};
-use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
@@ -268,46 +268,5 @@ impl Portions {
             }
         }
         (Payload::from_part(buffer, 0, n as u32), ended)
-    }
-}
-
-/// Whether a URL leads into the local network, as far as that can be told: a proxy looks names up by itself.
-pub(super) fn is_near(url: &str) -> bool {
-    let host = host_of(url).filter(|_| !is_proxied(url));
-    let found = host.and_then(|host| host.to_socket_addrs().ok());
-    found.into_iter().flatten().any(|address| is_local(address.ip()))
-}
-
-fn is_local(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local() || v4.is_unspecified(),
-        IpAddr::V6(v6) => {
-            v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local() || v6.is_unspecified()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_at_home_are_told_from_others() {
-        for text in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "192.168.0.1",
-            "169.254.1.1",
-            "::1",
-            "fe80::1",
-            "fd00::1",
-            "::ffff:10.0.0.1",
-        ] {
-            assert!(is_local(text.parse().unwrap()), "{text}");
-        }
-        for text in ["192.0.2.1", "8.8.8.8", "2001:db8::1", "::ffff:8.8.8.8"] {
-            assert!(!is_local(text.parse().unwrap()), "{text}");
-        }
-        assert!(is_near("http://127.0.0.1:1/x") && is_near("http://[::1]/") && !is_near("no URL"));
     }
 }
