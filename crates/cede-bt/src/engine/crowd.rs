@@ -8,7 +8,7 @@
 //! newcomer's, gives up one over which no content has ever moved. A host that has let slots go by and comes again stands behind everybody: for it
 //! nobody makes room, and it makes room for anybody. Whoever wants something keeps a quarter of its places for calls of its own.
 //!
-//! **What it leaves out.** Connections that we have opened never make room. libtorrent's turnover of peers where there are too many.
+//! Connections that we have opened make room for none of these, but for calls of our own (`turnover`).
 
 use super::conn::Conn;
 use super::{CloseReason, Engine, PeerAddress};
@@ -21,7 +21,7 @@ const USELESS_MAX: Duration = Duration::from_secs(3);
 /// The same where half of the places are taken by such: they are called in faster than they can be told from others.
 const USELESS_MAX_IN_A_RUSH: Duration = Duration::from_millis(250);
 /// A connection over which neither wants anything any more has that long.
-const IDLE_MAX: Duration = Duration::from_secs(20);
+pub(super) const IDLE_MAX: Duration = Duration::from_secs(20);
 /// One over which somebody wants something and nothing comes, where its host has others.
 const BARREN_SHARED_MAX: Duration = Duration::from_secs(60);
 /// And where it has not.
@@ -64,12 +64,12 @@ impl<A: PeerAddress> Conn<A> {
         neighbourhood(self.address.host()) == host
     }
 
-    fn moved_nothing(&self) -> bool {
+    pub(super) fn moved_nothing(&self) -> bool {
         self.download.total() == 0 && self.upload.total() == 0 && !self.out.has_blocks()
     }
 
     /// It has never been good for anything, and nothing says that it will be.
-    fn seems_useless(&self) -> bool {
+    pub(super) fn seems_useless(&self) -> bool {
         let wants_nothing = !self.interested && !self.peer_interested;
         self.moved_nothing() && wants_nothing || self.lets_slots_go_by()
     }
@@ -80,7 +80,12 @@ impl<A: PeerAddress> Conn<A> {
     }
 
     /// How long it has been good for nothing, beyond what it may.
-    fn overstay(&self, now: Instant, useless_max: Duration, hosts_others: bool) -> Option<Duration> {
+    pub(super) fn overstay(
+        &self,
+        now: Instant,
+        useless_max: Duration,
+        hosts_others: bool,
+    ) -> Option<Duration> {
         let barren = now.since(self.times.content_at);
         let allowed = match (self.interested || self.peer_interested, hosts_others) {
             _ if self.lets_slots_go_by() => Duration::ZERO,

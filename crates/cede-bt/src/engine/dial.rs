@@ -133,6 +133,16 @@ impl<A> Dials<A> {
         self.queue.pop_front().or_else(|| self.hearsay.pop_front())
     }
 
+    /// Puts the first of those that wait and count least before all others; how little that is, where somebody waits.
+    pub(super) fn bring_forward(&mut self, count: impl Fn(&A) -> u32) -> Option<u32> {
+        let queue = if self.queue.is_empty() { &mut self.hearsay } else { &mut self.queue };
+        let (least, place) =
+            queue.iter().enumerate().map(|(place, address)| (count(address), place)).min()?;
+        let first = queue.remove(place)?;
+        queue.push_front(first);
+        Some(least)
+    }
+
     /// We wait at this address: it is not called any more.
     pub(super) fn note_ourselves(&mut self, address: &A)
     where
@@ -365,7 +375,7 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
-    fn may_call(&self, now: Instant) -> bool {
+    pub(super) fn may_call(&self, now: Instant) -> bool {
         let taken = if self.list.is_empty() { self.taken(now) } else { self.open };
         taken < self.profile.initiate_max
     }

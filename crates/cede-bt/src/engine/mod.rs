@@ -48,6 +48,7 @@ mod slots;
 mod snubs;
 mod sources;
 mod stage;
+mod turnover;
 mod twins;
 
 use crate::bitfield::Bitfield;

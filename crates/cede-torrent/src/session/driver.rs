@@ -94,6 +94,7 @@ impl Driver {
             }
             if now >= look_at {
                 look_at = now + LOOK_EVERY;
+                inner.turn_over();
                 away.look(&inner);
             }
         }

@@ -143,4 +143,12 @@ impl Inner {
         state.engine.handle_timeout(now);
         self.pump(&mut state);
     }
+
+    /// Whoever takes our calls and is good for nothing makes room for others.
+    pub fn turn_over(self: &Rc<Self>) {
+        let mut state = self.state.borrow_mut();
+        let now = self.now();
+        state.engine.make_room_for_calls(now);
+        self.pump(&mut state);
+    }
 }
