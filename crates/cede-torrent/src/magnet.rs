@@ -79,7 +79,7 @@ impl Seeker {
 pub type Told = Result<Info, metainfo::Error>;
 
 /// Fetches the torrent from whoever has it among the peers that come in. Also the peers that came, for the session that
-/// follows. `None` once no more peers can come and all have failed. Must run within a [`tokio::task::LocalSet`].
+/// follows, first the one that has told: it is there. `None` once no more peers can come and all have failed. Must run within a [`tokio::task::LocalSet`].
 pub async fn fetch(
     seeker: &Seeker,
     peers: &mut UnboundedReceiver<Vec<SocketAddr>>,
@@ -109,7 +109,9 @@ pub async fn fetch(
     let _ = over.send(true);
     let answers = &mut search.answers;
     let _ = tokio::time::timeout(PARTING, async { while answers.join_next().await.is_some() {} }).await;
-    (told, search.turns.known.into_iter().collect())
+    let teller = search.teller;
+    let others = search.turns.known.into_iter().filter(|peer| Some(*peer) != teller);
+    (told, teller.into_iter().chain(others).collect())
 }
 
 /// What a peer has said that was asked since then.
@@ -122,12 +124,14 @@ struct Search {
     turns: Turns,
     asked: Asked,
     answers: JoinSet<Said>,
+    /// Who has told.
+    teller: Option<SocketAddr>,
 }
 
 impl Search {
     fn new(seeker: Seeker, is_over: watch::Receiver<bool>) -> Self {
         let (turns, asked) = (Turns::default(), Asked::default());
-        Self { seeker, is_over, turns, asked, answers: JoinSet::new() }
+        Self { seeker, is_over, turns, asked, answers: JoinSet::new(), teller: None }
     }
 
     /// Asks as many as may be; when others may, where there are any.
@@ -145,7 +149,16 @@ impl Search {
 
     fn through(&mut self, (turn, since, answer): Said) -> Option<Told> {
         self.asked.end(since);
-        answer.map_err(|_| self.turns.put_off(turn, Instant::now())).ok()
+        match answer {
+            Ok(told) => {
+                self.teller = Some(turn.peer);
+                Some(told)
+            }
+            Err(_) => {
+                self.turns.put_off(turn, Instant::now());
+                None
+            }
+        }
     }
 }
 

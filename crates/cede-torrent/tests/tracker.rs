@@ -737,7 +737,7 @@ fn a_magnet_link_leads_to_its_torrent() {
             drop(found);
             let fetched = tokio::time::timeout(LIMIT, fetch(&seeker, &mut peers)).await.unwrap();
             assert_eq!(fetched.0.unwrap().unwrap(), **info);
-            assert_eq!(fetched.1.len(), 2);
+            assert_eq!((fetched.1.len(), fetched.1[0]), (2, seed.address), "who has told is called first");
         }
     });
 }
