@@ -3,7 +3,7 @@
 use super::args::SwarmArgs;
 use super::board::Board;
 use super::port::{self, Mapped, News};
-use super::said::Said;
+use super::said::{self, Said};
 use super::swarm;
 use crate::carry::numbers;
 use crate::failure::Failure;
@@ -270,7 +270,7 @@ impl Hub {
     pub fn complaint(&self, torrent: usize, server: &str, text: Option<&String>) {
         let news = self.said.borrow_mut().news(torrent, server, text);
         if let Some(news) = news {
-            self.say(&(screen::printable(&format!("{server}: {news}")) + "\n"));
+            self.say(&(screen::printable(&said::line(server, &news)) + "\n"));
         }
     }
 

@@ -31,6 +31,11 @@ impl Said {
     }
 }
 
+/// A complaint in a line. The server's URL, which a torrent may have at any length, is told no longer either.
+pub fn line(server: &str, news: &str) -> String {
+    format!("{}: {news}", cut(server))
+}
+
 fn cut(text: &str) -> String {
     let end = text.char_indices().nth(TOLD_MAX).map(|(at, _)| at);
     end.map_or_else(|| text.to_owned(), |end| format!("{}…", &text[..end]))
@@ -45,6 +50,10 @@ mod tests {
         let long = "ä".repeat(60_000);
         let told = Said::default().news(0, "a", Some(&long)).unwrap();
         assert_eq!(told, "ä".repeat(TOLD_MAX) + "…");
+        let url = format!("http://a.example/{}", "b".repeat(60_000));
+        let line = line(&url, "busy");
+        assert!(line.starts_with("http://a.example/b") && line.ends_with("…: busy"));
+        assert_eq!(line.chars().count(), TOLD_MAX + 7);
     }
 
     #[test]
