@@ -257,7 +257,8 @@ fn read(body: impl Read, limit: u64) -> Result<Vec<u8>, String> {
 #[cfg(feature = "https")]
 fn tls() -> Result<ureq::tls::TlsConfig, String> {
     use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-    let Some(path) = std::env::var_os("SSL_CERT_FILE") else { return Ok(TlsConfig::default()) };
+    let named = std::env::var_os("SSL_CERT_FILE").filter(|name| !name.is_empty());
+    let Some(path) = named else { return Ok(TlsConfig::default()) };
     let failed = |error: &dyn std::fmt::Display| format!("SSL_CERT_FILE {}: {error}", path.display());
     let text = std::fs::read(&path).map_err(|error| failed(&error))?;
     let mut roots = Vec::new();

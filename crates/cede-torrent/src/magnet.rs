@@ -29,7 +29,7 @@ use tokio::time::Instant;
 const MAX_KNOWN: usize = 2_000;
 /// What one peer takes at most.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Who says nothing for so long has nothing to say.
+/// Who says nothing to the point for so long has nothing to say.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Who could not tell is asked again after that, and twice that, up to the limit.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -320,19 +320,28 @@ async fn converse(seeker: &Seeker, link: &mut Link) -> io::Result<Told> {
     let mut talk = Talk { seeker, fetch: None, hashes: None, name: 0, output: Vec::new() };
     let mut decoder = Decoder::new(WireLimits::default());
     let mut buffer = vec![0; READ_BYTES];
+    let mut heard_at = Instant::now();
     loop {
-        let n = tokio::time::timeout(SILENCE, link.receive(&mut buffer)).await??;
+        let n = tokio::time::timeout_at(heard_at + SILENCE, link.receive(&mut buffer)).await??;
         if n == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let mut input = Payload::copy_from(&buffer[..n]);
         while let Some(item) = decoder.next(&mut input).map_err(io::Error::other)? {
+            if is_to_the_point(&item) {
+                heard_at = Instant::now();
+            }
             if let Some(told) = talk.on(&item)? {
                 return Ok(told);
             }
         }
         link.send(&mut std::mem::take(&mut talk.output)).await?;
     }
+}
+
+/// Whether it may lead to what is asked for. Whoever says nothing else is silent: that it is alive helps nobody.
+const fn is_to_the_point(item: &Item) -> bool {
+    matches!(item, Item::Handshake(_) | Item::Message(Message::Extended(..) | Message::Hashes(..)))
 }
 
 struct Talk<'a> {

@@ -47,6 +47,7 @@ mod tests {
         }
         assert!(is_near("http://127.0.0.1:1/x") && is_near("http://[::1]/") && !is_near("no URL"));
     }
+
     #[test]
     fn nobody_sends_home_from_elsewhere() {
         for (from, to, is_refused) in [

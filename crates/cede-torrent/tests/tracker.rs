@@ -8,6 +8,7 @@ use cede_bt::metadata::Wanted;
 use cede_bt::tracker::book::Limits;
 use cede_bt::tracker::udp::{Asked, Request, Response};
 use cede_bt::tracker::{Announce, Answer, Event};
+use cede_bt::wire::{Handshake, Reserved};
 use cede_torrent::acquaintance::Acquaintances;
 use cede_torrent::announce::{self, Amounts, Identity};
 use cede_torrent::ask::Question;
@@ -773,6 +774,41 @@ fn who_says_nothing_does_not_keep_others_from_being_asked() {
         let soon = Duration::from_secs(28);
         let told = tokio::time::timeout(soon, fetch(&seeker, &mut peers)).await.unwrap().0;
         assert_eq!(told.unwrap().unwrap(), *info);
+    });
+}
+
+/// Who only says that it is alive holds one of the places of those that are asked for as long as who says nothing, not for a minute.
+#[test]
+fn who_says_nothing_to_the_point_is_not_heard_for_long() {
+    run(async {
+        let info_hash = [7; 20];
+        let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let seeker = seeker(Wanted::V1(info_hash), info_hash, Encryption::Off);
+        let (found, mut peers) = mpsc::unbounded_channel();
+        found.send(vec![door.local_addr().unwrap()]).unwrap();
+        let alive = async {
+            let (mut stream, _) = door.accept().await.unwrap();
+            let handshake = Handshake {
+                reserved: Reserved::default().with(Reserved::EXTENDED),
+                info_hash,
+                peer_id: [9; 20],
+            };
+            stream.write_all(&handshake.encode()).await.unwrap();
+            let (mut said, mut heard) = (0, [0; 2048]);
+            loop {
+                let listening = tokio::time::timeout(Duration::from_millis(500), stream.read(&mut heard));
+                if listening.await.is_ok_and(|read| read.is_ok_and(|n| n == 0)) {
+                    return said;
+                }
+                stream.write_all(&[0; 4]).await.unwrap();
+                said += 1;
+            }
+        };
+        let said = tokio::select! {
+            said = alive => said,
+            _ = fetch(&seeker, &mut peers) => panic!("there may be others"),
+        };
+        assert!((10..60).contains(&said), "{said}");
     });
 }
 
