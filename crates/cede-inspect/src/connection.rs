@@ -10,7 +10,7 @@
 //! encrypted (`docs/inspect.md`).
 
 use crate::event::{Cover, Kind, What};
-use crate::order::{Arrival, Fate, Order, Run, Segment, hand_over};
+use crate::order::{Again, Arrival, Fate, Order, Run, Segment, hand_over};
 use crate::reader::Reader;
 use crate::report::{Carried, ConnectionReport, Speech};
 use crate::talk::{Context, Talk};
@@ -49,6 +49,15 @@ impl Live {
             first_flight: None,
             is_over: false,
         }
+    }
+}
+
+impl Carried {
+    /// Octets that were taken for news have come before.
+    const fn correct(&mut self, again: Again) {
+        self.stream_bytes -= again.octets;
+        self.repeated_packets += again.packets;
+        self.repeated_bytes += again.octets;
     }
 }
 
@@ -128,10 +137,11 @@ impl Connection {
 
     fn pop(&mut self, side: Which, gives_up: bool, context: &mut Context<'_>) {
         let Self { live, talk } = self;
-        let Live { order, reader, .. } = &mut live[side];
+        let Live { order, reader, carried, .. } = &mut live[side];
         let now_ns = context.now_ns;
         let mut take = |run: Run<'_>| talk.run(side, reader, &run, context);
         while order.pop(now_ns, gives_up, &mut take) {}
+        carried.correct(order.take_again());
         if talk.number.is_some() {
             live[1 - side].reader.know();
         }
@@ -161,7 +171,9 @@ impl Connection {
             if self.talk.number.is_some() {
                 self.talk.sides[side].told.unread_bytes += self.live[side].reader.unread_bytes();
             }
-            self.talk.sides[side].told.undelivered_bytes += self.live[side].order.abandon();
+            let Live { order, carried, .. } = &mut self.live[side];
+            self.talk.sides[side].told.undelivered_bytes += order.abandon();
+            carried.correct(order.take_again());
             self.talk.sides[side].drop_coming();
             self.talk.sides[side].shrink();
         }

@@ -95,6 +95,22 @@ pub(crate) struct Order {
     beyond_since_ns: Option<u64>,
     /// Places are octets, and not packets.
     counts_octets: bool,
+    /// What was taken for news as it came, and turned out to be there already.
+    again: Again,
+}
+
+/// What came again in packets that brought something new besides, as where what is sent again is cut anew.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Again {
+    pub packets: u64,
+    pub octets: u64,
+}
+
+impl Again {
+    const fn add(&mut self, octets: u64) {
+        self.packets += (octets > 0) as u64;
+        self.octets += octets;
+    }
 }
 
 impl Order {
@@ -179,10 +195,28 @@ impl Order {
         }
     }
 
-    /// What waits behind what the receiver never got: how many octets that are. Nothing more comes.
+    /// What waits behind what the receiver never got: how many octets that are, each once. Nothing more comes.
     pub(crate) fn abandon(&mut self) -> u64 {
         self.waiting_bytes = 0;
-        core::mem::take(&mut self.waiting).iter().map(|waiting| u64::from(waiting.len)).sum()
+        let (mut reached, mut octets) = (0, 0);
+        for waiting in core::mem::take(&mut self.waiting) {
+            let again = self.overlap(&waiting, reached);
+            self.again.add(again);
+            octets += u64::from(waiting.len) - again;
+            reached = waiting.end.max(reached);
+        }
+        octets
+    }
+
+    /// What was found since the last time to have come again.
+    pub(crate) const fn take_again(&mut self) -> Again {
+        core::mem::replace(&mut self.again, Again { packets: 0, octets: 0 })
+    }
+
+    /// Octets of a packet before a place; packets of uTP are whole.
+    fn overlap(&self, waiting: &Waiting, place: u64) -> u64 {
+        let before = place.saturating_sub(waiting.at).min(waiting.len.into());
+        if self.counts_octets { before } else { 0 }
     }
 
     /// Whether the receiver may have what was not captured at a place.
@@ -208,11 +242,12 @@ impl Order {
         }
         let Some(front) = self.waiting.pop_front() else { return false };
         self.waiting_bytes -= front.octets.len() + WAITING_OVERHEAD_BYTES;
+        let skipped = self.overlap(&front, next);
+        self.again.add(skipped);
         if front.end > next {
             self.advance(front.end);
-            let skipped = if self.counts_octets { (next - front.at) as usize } else { 0 };
             let arrival = Arrival { time_ns: front.time_ns, repairs: front.repairs, at: front.at };
-            hand_over(&front.octets, front.len, skipped, arrival, take);
+            hand_over(&front.octets, front.len, skipped as usize, arrival, take);
         }
         true
     }

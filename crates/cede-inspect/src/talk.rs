@@ -273,9 +273,11 @@ impl Talk {
     /// A block is there.
     fn block(&mut self, side: Which, coming: &Coming, context: &mut Context<'_>) {
         let is_duplicate = context.shared.is_duplicate(&self.who(1 - side), &coming.block);
+        // In captures of several queues a packet stands behind one of later time.
+        let last_ns = context.now_ns.max(coming.first_ns);
         let [mine, theirs] = self.both(side);
         let requested_ns = theirs.settle(&coming.block);
-        mine.add_block(coming, requested_ns, context.now_ns, is_duplicate);
+        mine.add_block(coming, requested_ns, last_ns, is_duplicate);
         let block = Block {
             connection: self.number.unwrap_or(u32::MAX),
             from: self.ends[side],
@@ -285,11 +287,11 @@ impl Talk {
             block: coming.block,
             requested_ns,
             first_ns: coming.first_ns,
-            last_ns: context.now_ns,
+            last_ns,
             repairs: coming.repairs,
             missing: coming.missing,
             is_duplicate,
         };
-        self.tell(side, context.now_ns, What::Block(&block), context);
+        self.tell(side, last_ns, What::Block(&block), context);
     }
 }

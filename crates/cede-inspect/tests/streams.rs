@@ -76,6 +76,48 @@ fn repetitions_and_disorder_change_nothing_but_their_counts() {
     }
 }
 
+/// What is lost is sent again in segments that are cut elsewhere, and captures have times that go back.
+#[test]
+fn octets_that_come_again_beside_new_ones_count_once() {
+    let (streams, wanted) = (streams(BLOCKS), whole());
+    let is_the_seeds = |packet: &Packet| packet.octets[20..22] == common::PORTS.1.to_be_bytes();
+    let number = |packet: &Packet| u32::from_be_bytes(*packet.octets[24..].first_chunk().unwrap());
+    for (shift, len) in [(700_u32, 2_148), (0, 2_000), (3_000, 6_000)] {
+        let mut packets = over_tcp(&streams, [5, 9], 1448);
+        let data = |packet: &Packet| is_the_seeds(packet) && packet.len > 1_000;
+        let at = packets.len() - 40 + packets[packets.len() - 40..].iter().position(data).unwrap();
+        let from = number(&packets[at]) - shift;
+        let begin = (from - 10) as usize;
+        let again = &streams[1][begin..begin + len];
+        let again = common::tcp(0, (common::PORTS.1, common::PORTS.0), (from, 6, 0x10), again);
+        // The segment is lost; acknowledgements of it would say that the capture has lost it.
+        packets[at] = again;
+        let lost = packets.remove(at);
+        packets.insert(at + 5, lost);
+        packets.retain(|packet| packet.len > 40 || is_the_seeds(packet));
+        packets.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * 1_000);
+        let (report, heard) = inspect(&packets);
+        let [_, seed] = &report.connections[0].sides;
+        assert_eq!(said(&heard), wanted, "{shift}");
+        let sent: u64 = packets.iter().filter(|p| is_the_seeds(p)).map(|p| u64::from(p.len) - 40).sum();
+        assert_eq!(seed.carried.stream_bytes, streams[1].len() as u64, "{shift}");
+        assert_eq!(seed.carried.stream_bytes + seed.carried.repeated_bytes, sent, "{shift}");
+        assert!(seed.carried.repeated_packets > 0, "{shift}");
+    }
+}
+
+/// As where a machine captures on several queues.
+#[test]
+fn a_block_ends_when_it_began_or_later() {
+    for (seed, mut packets) in (0..5).zip(std::iter::repeat(over_tcp(&streams(BLOCKS), [5, 9], 1448))) {
+        let mut random = Stream::named(seed, "queues");
+        packets.iter_mut().skip(3).for_each(|packet| packet.time_ns += random.below(100) * MS);
+        let (_, heard) = inspect(&packets);
+        assert!(heard.blocks.iter().all(|block| block.first_ns <= block.last_ns), "{seed}");
+        assert_eq!(said(&heard), whole(), "{seed}");
+    }
+}
+
 /// In this order they are one connection, which is heard as if nothing had overtaken anything.
 fn check_overtaken(mut packets: Vec<Packet>, what: &str) {
     packets.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * 1_000);
