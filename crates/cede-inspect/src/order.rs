@@ -232,11 +232,15 @@ impl Order {
         if front.at > next {
             let is_lost = self.beyond_since_ns.is_some_and(|since| now_ns.saturating_sub(since) > GRACE_NS);
             let is_over = gives_up && self.may_be_there(next);
-            if !(is_lost || is_over || self.waiting_bytes > WAITING_BYTES_MAX) {
+            let is_full = self.waiting_bytes > WAITING_BYTES_MAX;
+            if !(is_lost || is_over || is_full) {
                 return false;
             }
-            let missing = front.at - next;
-            self.advance(front.at);
+            // What the receiver has not acknowledged of it may come yet.
+            let is_known = !is_full && self.acked > next;
+            let end = if is_known { front.at.min(self.acked) } else { front.at };
+            let missing = end - next;
+            self.advance(end);
             take(Run::Missing(self.counts_octets.then_some(missing)));
             return true;
         }

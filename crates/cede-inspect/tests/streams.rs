@@ -193,6 +193,37 @@ fn holes_lose_no_more_than_they_must() {
     }
 }
 
+/// The capture lacks a packet, and the network loses the next one, which comes again much later, or never.
+#[test]
+fn of_a_hole_only_what_was_acknowledged_is_given_up() {
+    let is_the_seeds = |packet: &Packet| packet.octets[20..22] == common::PORTS.1.to_be_bytes();
+    let number = |packet: &Packet| u32::from_be_bytes(*packet.octets[24..].first_chunk().unwrap());
+    let data = |packet: &Packet| is_the_seeds(packet) && packet.len == 1488;
+    for comes_again in [true, false] {
+        let mut packets = over_tcp(&streams(BLOCKS), [5, 9], 1448);
+        let middle = packets.len() / 2;
+        let first = middle + packets[middle..].iter().position(data).unwrap();
+        let second = first + 1 + packets[first + 1..].iter().position(data).unwrap();
+        let again = packets[second].clone();
+        let acked = number(&again).to_be_bytes();
+        let until = if comes_again { second + 40 } else { packets.len() };
+        let leechers = packets[second..until].iter_mut().filter(|packet| !is_the_seeds(packet));
+        leechers.for_each(|packet| packet.octets[28..32].copy_from_slice(&acked));
+        if comes_again {
+            packets.insert(until, again);
+        }
+        packets.remove(second);
+        packets.remove(first);
+        packets.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * 50 * MS);
+        let (report, _) = inspect(&packets);
+        let [_, seed] = &report.connections[0].sides;
+        assert_eq!((seed.holes, seed.missing_bytes), (1, 1448), "{comes_again}");
+        assert_eq!(seed.undelivered_bytes == 0, comes_again);
+        // The missing packet may hold the head of one.
+        assert_eq!(seed.blocks + 1 >= u64::from(BLOCKS), comes_again, "{}", seed.blocks);
+    }
+}
+
 /// A packet of the seed is lost, and what it says afterwards is not acknowledged: the connection is over, and the last packet
 /// of the capture is another's.
 #[test]
