@@ -100,6 +100,7 @@ impl Connection {
         let carried = &mut self.live[side].carried;
         carried.packets += 1;
         carried.wire_bytes += u64::from(wire_len);
+        self.talk.first_ns = self.talk.first_ns.min(now_ns);
         self.talk.last_ns = self.talk.last_ns.max(now_ns);
     }
 

@@ -228,7 +228,7 @@ impl Flow {
         size_of::<Self>()
             + match &self.content {
                 FlowContent::Tcp(tcp) => tcp.connection.as_ref().map_or(0, Connection::bytes),
-                FlowContent::Udp(udp) => udp.connections.iter().map(|one| one.connection.bytes()).sum(),
+                FlowContent::Udp(udp) => udp.bytes,
             }
     }
 

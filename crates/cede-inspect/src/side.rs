@@ -32,9 +32,11 @@ pub(crate) struct Toggle {
 
 impl Toggle {
     pub(crate) fn set(&mut self, is_on: bool, now_ns: u64) {
+        let mut now_ns = now_ns;
         if let Some((was_on, since)) = self.state {
-            let past = now_ns.saturating_sub(since);
-            *(if was_on { &mut self.on_ns } else { &mut self.off_ns }) += past;
+            // Times of captures go back, and no moment counts twice.
+            now_ns = now_ns.max(since);
+            *(if was_on { &mut self.on_ns } else { &mut self.off_ns }) += now_ns - since;
             self.ended += u64::from(was_on && !is_on);
         } else {
             // Its end is seen, its beginning was not.
@@ -221,9 +223,11 @@ impl Side {
     }
 }
 
-/// Text that others chose, without what a terminal might take for a command.
+/// Text that others chose, without what a terminal might take for a command, such as marks that turn the order of writing round: a
+/// line looks like another one then.
 pub(crate) fn plain(octets: &[u8], chars: usize) -> String {
-    String::from_utf8_lossy(octets).chars().filter(|c| !c.is_control()).take(chars).collect()
+    let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    String::from_utf8_lossy(octets).chars().filter(|&c| !c.is_control() && !turns(c)).take(chars).collect()
 }
 
 #[cfg(test)]
@@ -239,5 +243,20 @@ mod tests {
         assert_eq!((toggle.times_ns(100), toggle.ended), ((5, 25), 1));
         toggle.set(true, 110);
         assert_eq!((toggle.times_ns(111), toggle.ended), ((6, 25), 1));
+    }
+
+    #[test]
+    fn names_that_others_chose_are_no_commands() {
+        assert_eq!(plain("a\x1b[2J\u{202e}b\u{2066}ü\n".as_bytes(), 64), "a[2Jbü");
+        assert_eq!(plain(b"\xff\xff\xff", 2), "\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn where_times_go_back_no_moment_counts_twice() {
+        let mut toggle = Toggle::default();
+        toggle.begin(true, 10);
+        toggle.set(false, 100);
+        toggle.set(true, 40);
+        assert_eq!(toggle.times_ns(120), (110, 0));
     }
 }

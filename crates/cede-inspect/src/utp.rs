@@ -51,6 +51,8 @@ pub(crate) struct UdpFlow {
     pub others: u64,
     /// One side is a tracker.
     pub is_tracker: bool,
+    /// Memory that the connections hold, about.
+    pub bytes: usize,
 }
 
 /// A datagram on its way through.
@@ -97,6 +99,7 @@ impl UdpFlow {
         context: &mut Context<'_>,
     ) -> Option<UtpConnection> {
         let found = self.find(side, &packet).or_else(|| self.find_overtaken(side, &packet, context.now_ns));
+        let before = found.map_or(0, |at| self.connections[at].connection.bytes());
         // What refuses a connection that nobody knows opens none.
         if found.is_none() && packet.header.kind == Kind::Reset {
             return None;
@@ -121,6 +124,7 @@ impl UdpFlow {
             let to = order.unwrap(packet.header.ack.0.into(), 16) + 1;
             connection.acknowledge(side, to, context);
         }
+        self.bytes = (self.bytes + connection.bytes()).saturating_sub(before);
         evicted
     }
 
@@ -212,6 +216,8 @@ impl UdpFlow {
             ids[1 - side] = Some(id);
         }
         let evicted = (self.connections.len() >= CONNECTIONS_MAX).then(|| self.connections.remove(0));
+        let made_room = evicted.as_ref().map_or(0, |one| one.connection.bytes());
+        self.bytes = self.bytes.saturating_sub(made_room);
         let connection = Connection::new(ends, Protocol::Utp, (is_syn.then_some(side), side), now_ns);
         self.connections.push(UtpConnection { ids, syn: is_syn.then_some(packet.header.seq.0), connection });
         (self.connections.len() - 1, evicted)
