@@ -18,6 +18,8 @@ const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 /// Captures put a SYN behind no more than so many octets of what follows it.
 const LATE_OCTETS: u32 = 1 << 20;
+/// Octets that are further behind are no repetition: no window is that large.
+const BEHIND_MAX: i32 = 1 << 30;
 
 /// The connection between two sockets.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub(crate) struct TcpFlow {
     syn: [Option<u32>; 2],
     /// The lowest number that either side's octets were seen with, or acknowledged up to.
     low: [Option<u32>; 2],
+    /// The numbers of both FINs, behind their segments' octets.
+    end: [Option<u32>; 2],
 }
 
 impl TcpFlow {
@@ -52,13 +56,19 @@ impl TcpFlow {
         if tcp.flags & SYN != 0 {
             self.syn[side] = Some(tcp.seq);
         }
+        if tcp.flags & FIN != 0 {
+            self.end[side] = Some(tcp.seq.wrapping_add(tcp.payload_len));
+        }
         note_lows(&mut self.low, side, tcp);
         follow(connection, side, tcp, context);
         before
     }
 
-    /// A SYN with a number of its own begins another connection.
+    /// A SYN with a number of its own begins another connection, and so do octets that cannot be of one that has ended.
     fn make_way(&mut self, ends: [Socket; 2], side: Which, tcp: &Tcp<'_>, now_ns: u64) -> Option<Connection> {
+        if self.is_beyond_end(side, tcp) {
+            return self.replace(Connection::new(ends, Protocol::Tcp, (None, side), now_ns));
+        }
         if tcp.flags & (SYN | RST) != SYN || self.syn[side] == Some(tcp.seq) {
             return None;
         }
@@ -75,9 +85,21 @@ impl TcpFlow {
             connection.talk.first_ns = connection.talk.first_ns.min(now_ns);
             return None;
         }
-        let next = Connection::new(ends, Protocol::Tcp, (Some(opener), side), now_ns);
-        (self.syn, self.low) = ([None; 2], [None; 2]);
-        self.connection.replace(next)
+        self.replace(Connection::new(ends, Protocol::Tcp, (Some(opener), side), now_ns))
+    }
+
+    fn replace(&mut self, next: Connection) -> Option<Connection> {
+        let before = self.connection.take();
+        *self = Self { connection: Some(next), ..Self::default() };
+        before
+    }
+
+    /// Whether octets are none of the stream that a FIN has ended: the SYN of another one was not captured.
+    fn is_beyond_end(&self, side: Which, tcp: &Tcp<'_>) -> bool {
+        let further = self.end[side].map(|end| tcp.seq.wrapping_sub(end).cast_signed());
+        tcp.payload_len > 0
+            && tcp.flags & (SYN | RST) == 0
+            && further.is_some_and(|further| !(-BEHIND_MAX..=0).contains(&further))
     }
 
     /// Whether a SYN is that of the connection that is there, which its other packets overtook on their way into the capture.

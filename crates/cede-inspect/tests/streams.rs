@@ -128,6 +128,33 @@ fn check_overtaken(mut packets: Vec<Packet>, what: &str) {
     assert_eq!((one.sides[0].losses, one.sides[1].unrequested_blocks), (0, 0), "{what}");
 }
 
+/// The ports of a connection that has ended are taken again, and the capture lacks the second SYN.
+#[test]
+fn octets_behind_a_fin_are_those_of_another_connection() {
+    const FIN: u8 = 0x11;
+    let (streams, back) = (streams(BLOCKS), (common::PORTS.1, common::PORTS.0));
+    for next in [[5_000_000, 900], [2_000_000_000, 3_000_000_000]] {
+        let mut packets = over_tcp(&streams, [5, 9], 1448);
+        let ends = [6 + streams[0].len() as u32, 10 + streams[1].len() as u32];
+        for (ports, numbers) in
+            [(common::PORTS, (ends[0], ends[1], FIN)), (back, (ends[1], ends[0] + 1, FIN))]
+        {
+            // The second of each was sent again.
+            packets.extend(vec![common::tcp(0, ports, numbers, &[]); 2]);
+        }
+        packets.extend_from_slice(&over_tcp(&streams, next, 1448)[3..]);
+        packets.iter_mut().enumerate().for_each(|(k, packet)| packet.time_ns = k as u64 * MS);
+        let (report, _) = inspect(&packets);
+        assert_eq!(report.connections.len(), 2, "{next:?}");
+        for one in &report.connections {
+            let [leecher, seed] = &one.sides;
+            assert_eq!((one.speech, one.info_hash), (Speech::Plain, Some([7; 20])), "{next:?}");
+            assert_eq!((seed.blocks, leecher.losses), (BLOCKS.into(), 0), "{next:?}");
+            assert_eq!(seed.missing_bytes + leecher.missing_bytes + seed.carried.repeated_bytes, 0);
+        }
+    }
+}
+
 /// Captures of several queues have packets of a handshake behind those that follow it.
 #[test]
 fn a_syn_that_was_overtaken_begins_no_other_connection() {
