@@ -119,11 +119,7 @@ impl UdpFlow {
         if packet.header.kind == Kind::Fin {
             connection.end(side, What::Finished, context);
         }
-        let order = connection.order(1 - side);
-        if order.has_begun() && !matches!(packet.header.kind, Kind::Syn | Kind::Reset) {
-            let to = order.unwrap(packet.header.ack.0.into(), 16) + 1;
-            connection.acknowledge(side, to, context);
-        }
+        acknowledge(connection, side, &packet, context);
         self.bytes = (self.bytes + connection.bytes()).saturating_sub(before);
         evicted
     }
@@ -249,6 +245,14 @@ fn data(
     let segment =
         Segment { at, end: at + 1, octets: packet.payload, len: len as u32, time_ns: context.now_ns };
     connection.segment(side, &segment, context);
+}
+
+fn acknowledge(connection: &mut Connection, side: Which, packet: &Packet<'_>, context: &mut Context<'_>) {
+    let order = connection.order(1 - side);
+    if order.has_begun() && !matches!(packet.header.kind, Kind::Syn | Kind::Reset) {
+        let to = order.unwrap(packet.header.ack.0.into(), 16) + 1;
+        connection.acknowledge(side, to, context);
+    }
 }
 
 /// The time in a header that would begin there.
