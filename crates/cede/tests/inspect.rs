@@ -5,12 +5,12 @@ mod support;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Deref;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
-use support::{Finished, Folder, until_taken};
+use std::time::{Duration, Instant};
+use support::{Finished, Folder, PATIENCE, until_taken};
 
 const TCP: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/tcp.pcapng.gz");
 const UTP: &[u8] = include_bytes!("../../cede-inspect/tests/vectors/utp.pcapng.gz");
@@ -272,5 +272,81 @@ fn whoever_asks_for_the_end_has_nothing_of_what_was_not_begun() {
     assert_eq!(code, 130, "{err}");
     assert!(err.contains("interrupted: 3 files were not read to the end; what came before counts"), "{err}");
     assert!(out.contains("encrypted") && !out.contains("libtorrent"), "{out}");
+    drop(pipe);
+}
+
+/// A capture of many connections with a handshake each.
+fn connections(count: u32) -> Vec<u8> {
+    let mut out =
+        [&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0; 8], &[0xff, 0xff, 0, 0, 101, 0, 0, 0]].concat();
+    let handshake = [&b"\x13BitTorrent protocol"[..], &[0; 8], &[7; 20], b"-XX1000-abcdefghijkl"].concat();
+    for number in 0..count {
+        for (seq, flags, payload) in [(1_u32, 2, &[][..]), (2, 0x18, &handshake)] {
+            let len = (40 + payload.len()) as u16;
+            let ip = [
+                &[0x45, 0][..],
+                &len.to_be_bytes(),
+                &[0, 0, 0, 0, 64, 6, 0, 0, 10],
+                &number.to_be_bytes()[1..],
+            ];
+            let tcp =
+                [&[192, 0, 2, 1, 0x13, 0x88, 0x1a, 0xe1][..], &seq.to_be_bytes(), &[0, 0, 0, 1, 0x50, flags]];
+            let packet = [&ip.concat()[..], &tcp.concat(), &[0xff, 0xff, 0, 0, 0, 0], payload].concat();
+            let len = u32::from(len).to_le_bytes();
+            out.extend([&(1 + number / 1_000).to_le_bytes()[..], &[0; 4], &len, &len, &packet].concat());
+        }
+    }
+    out
+}
+
+/// 8,000 connections as one document in memory took 37 KB each.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_printed_of_many_connections_takes_no_memory_for_each() {
+    const CONNECTIONS: u32 = 8_000;
+    const ADDRESS_SPACE_KIB: u32 = 300_000;
+    let place = Place::new("many");
+    place.write("many.pcap", connections(CONNECTIONS));
+    let limited = format!(
+        "ulimit -v {ADDRESS_SPACE_KIB}; exec {} inspect many.pcap --memory '64 MiB' --json",
+        env!("CARGO_BIN_EXE_cede")
+    );
+    let mut command = Command::new("sh");
+    command.current_dir(place.path("")).args(["-c", &limited]);
+    let found = Finished::of(command.output().unwrap()).exits(0).json();
+    let given_up = found["not_listed"]["connections_given_up"].as_u64().unwrap();
+    let listed = found["connections"].as_array().unwrap().len() as u64;
+    assert_eq!(listed + given_up, u64::from(CONNECTIONS));
+    assert!(listed > 7_000, "{listed}");
+}
+
+/// As of `tcpdump -w - | cede inspect - --log | head -1`: the pipe goes on, and whoever reads the lines has had enough.
+#[test]
+fn what_a_pipe_brings_is_told_as_it_comes_as_long_as_somebody_reads() {
+    let place = Place::new("as-it-comes");
+    let mut octets = Vec::new();
+    GzDecoder::new(TCP).read_to_end(&mut octets).unwrap();
+    let (begun, rest) = octets.split_at(octets.len() / 2);
+    let mut command = place.command(&["-", "--log"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut pipe, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (told, first) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = BufReader::new(out).read_line(&mut line);
+        let _ = told.send(line);
+    });
+    // It may have ended before it has taken all.
+    let _ = pipe.write_all(begun);
+    let line = first.recv_timeout(PATIENCE);
+    let _ = pipe.write_all(rest);
+    let end = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() && Instant::now() < end && line.is_ok() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let status = child.try_wait().unwrap();
+    let _ = (child.kill(), child.wait());
+    assert!(line.unwrap().ends_with("TCP opened\n"));
+    assert!(status.is_some_and(|status| status.success()), "{status:?}");
     drop(pipe);
 }

@@ -1,34 +1,75 @@
 //! What was found, for other programs.
 
 use super::InspectArgs;
-use super::log::{Asides, seconds};
+use super::asides::Asides;
+use super::log::seconds;
 use super::names::{hex, torrent};
+use crate::failure::Failure;
 use crate::meter::counters;
+use crate::screen;
 use cede_inspect::{ConnectionReport, Kind, Report, SideReport};
 use cede_plot::{Cell, Table};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
-/// One document.
-pub fn document(args: &InspectArgs, report: &Report, asides: &Asides) -> Value {
-    let unlisted = &report.unlisted;
-    json!({
-        "cede": env!("CARGO_PKG_VERSION"),
-        "files": args.veil.names(&args.files),
-        "counters": counters(&report.counters),
-        "not_listed": {
+/// One document. It is printed as it is made: of 87,000 connections it has 330 MB.
+pub fn print_json(args: &InspectArgs, report: &Report, asides: &Asides) -> Result<(), Failure> {
+    screen::print_with(|out| {
+        serde_json::to_writer_pretty(&mut *out, &Document { args, report, asides })?;
+        out.write_all(b"\n")
+    })
+}
+
+struct Document<'a> {
+    args: &'a InspectArgs,
+    report: &'a Report,
+    asides: &'a Asides,
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // As in other documents, names are in the order of the alphabet.
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("announces", &self.announces())?;
+        map.serialize_entry("cede", env!("CARGO_PKG_VERSION"))?;
+        map.serialize_entry("connections", &Connections(self))?;
+        map.serialize_entry("counters", &counters(&self.report.counters))?;
+        map.serialize_entry("dht", &self.asides.dht)?;
+        map.serialize_entry("files", &self.args.veil.names(&self.args.files))?;
+        map.serialize_entry("not_listed", &self.not_listed())?;
+        map.end()
+    }
+}
+
+impl Document<'_> {
+    fn announces(&self) -> Vec<Value> {
+        let announces = self.asides.announces.iter().map(|((tracker, hash), [http, udp])| {
+            json!({ "tracker": tracker, "info_hash": hex(hash), "http": http, "udp": udp })
+        });
+        announces.collect()
+    }
+
+    fn not_listed(&self) -> Value {
+        let unlisted = &self.report.unlisted;
+        json!({
             "tcp_connections": unlisted.tcp_connections,
             "tcp_bytes": unlisted.tcp_bytes,
             "datagrams": unlisted.datagrams,
             "lone_utp_directions": unlisted.lone_utp,
             "connections_given_up": unlisted.given_up,
             "blocks_not_checked": unlisted.unchecked_blocks,
-        },
-        "connections": report.connections.iter().map(|one| connection(args, one)).collect::<Vec<_>>(),
-        "announces": asides.announces.iter().map(|((tracker, hash), [http, udp])| {
-            json!({ "tracker": tracker, "info_hash": hex(hash), "http": http, "udp": udp })
-        }).collect::<Vec<_>>(),
-        "dht": asides.dht,
-    })
+            "announces": self.asides.more_announces.iter().sum::<u64>(),
+        })
+    }
+}
+
+struct Connections<'a>(&'a Document<'a>);
+
+impl Serialize for Connections<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Document { args, report, .. } = self.0;
+        serializer.collect_seq(report.connections.iter().map(|one| connection(args, one)))
+    }
 }
 
 fn connection(args: &InspectArgs, one: &ConnectionReport) -> Value {

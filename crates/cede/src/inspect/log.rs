@@ -1,6 +1,7 @@
 //! Messages and blocks, a line each, while packets are read.
 
 use super::InspectArgs;
+use super::asides::Asides;
 use super::line::{Line, Place};
 use super::names::torrent;
 use super::parquet::DataSet;
@@ -11,7 +12,6 @@ use cede_bt::wire::BlockRef;
 use cede_inspect::{About, Aside, Block, Event, Report, Sink, What};
 use cede_meter::{Protocol, Socket};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Octets that are printed at once.
@@ -80,15 +80,6 @@ fn heading(columns: &[Column]) -> String {
     names.join(",") + "\n"
 }
 
-/// What trackers and the hash table were told.
-#[derive(Debug, Default)]
-pub struct Asides {
-    /// Announces by tracker and torrent: over HTTP and over UDP.
-    pub announces: BTreeMap<(String, [u8; 20]), [u64; 2]>,
-    /// Messages of the hash table by kind.
-    pub dht: BTreeMap<String, u64>,
-}
-
 /// Prints what was asked for, and counts the rest.
 pub struct Log<'a> {
     args: &'a InspectArgs,
@@ -116,7 +107,14 @@ impl<'a> Log<'a> {
         (self.asides, unwritten.into_iter().chain(self.broken))
     }
 
-    fn flush(&mut self) {
+    /// Whether anything more can be told: not where lines are all that was asked for, and nobody takes them.
+    pub fn is_wanted(&self) -> bool {
+        let is_lines_alone = (self.args.log || self.args.pieces) && self.data_set.is_none();
+        !is_lines_alone || (self.broken.is_none() && !screen::is_unread())
+    }
+
+    /// Prints what there is: what a pipe brings is read as it comes.
+    pub fn flush(&mut self) {
         if self.broken.is_none() && !self.out.is_empty() {
             self.broken = screen::print(&self.out).err();
         }
@@ -274,10 +272,9 @@ impl Sink for Log<'_> {
         }
         match &aside.about {
             About::Announce { announce, is_http } => {
-                let tracker = (self.args.end(aside.to), announce.info_hash);
-                self.asides.announces.entry(tracker).or_default()[usize::from(!is_http)] += 1;
+                self.asides.add_announce(self.args.end(aside.to), announce.info_hash, *is_http);
             }
-            About::Dht { kind, .. } => *self.asides.dht.entry(kind.clone()).or_default() += 1,
+            About::Dht { kind, .. } => self.asides.add_dht(kind),
         }
         if self.args.log || self.data_set.is_some() {
             let transport =

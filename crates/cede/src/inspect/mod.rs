@@ -1,5 +1,6 @@
 //! `cede inspect`: what BitTorrent peers said to each other, from captures.
 
+mod asides;
 mod data;
 mod line;
 mod log;
@@ -12,11 +13,13 @@ pub use log::{LOG_COLUMNS, PIECES_COLUMNS};
 
 use crate::captures::Captures;
 use crate::failure::Failure;
-use crate::meter;
+use crate::meter::{self, Hearer};
 use crate::screen::{self, Screen};
 use crate::veil::Veil;
+use asides::Asides;
 use cede_inspect::{Config, ConnectionReport, Inspector, Report, Speech};
 use cede_units::{Bytes, Duration};
+use cede_wire::pcap::Record;
 use clap::{Args, ValueHint};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -124,15 +127,20 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     if let Some(file) = &args.pseudonyms {
         args.veil.put_on(file.as_deref())?;
     }
-    let mut inspector = Inspector::new(args.config()?);
+    let inspector = Inspector::new(args.config()?);
     let captures = Captures::named(&args.files);
-    let mut log = log::Log::new(args, &captures);
-    let mut lacking = meter::each_packet(&captures, |record| inspector.record(record, &mut log))?;
+    let mut reading = Reading { inspector, log: log::Log::new(args, &captures) };
+    let mut lacking = meter::each_packet(&captures, &mut reading)?;
+    let Reading { inspector, mut log } = reading;
+    let is_wanted = log.is_wanted();
     let mut report = inspector.finish(&mut log);
     lacking.note_unread(&captures.files, &report.counters);
     report.connections.retain(|connection| args.wants_connection(connection));
     let (asides, failures) = log.finish(&report);
-    let shown = if args.log || args.pieces {
+    let shown = if !is_wanted {
+        // Of what was not looked at nothing is said.
+        Ok(())
+    } else if args.log || args.pieces {
         screen::mention(&show::remark(&report, false));
         Ok(())
     } else {
@@ -142,9 +150,26 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     meter::told(damage.into_iter().chain(failures).chain(shown.err()).chain(cut))
 }
 
-fn publish(args: &InspectArgs, report: &Report, asides: &log::Asides) -> Result<(), Failure> {
+/// Packets on their way to lines.
+struct Reading<'a> {
+    inspector: Inspector,
+    log: log::Log<'a>,
+}
+
+impl Hearer for Reading<'_> {
+    fn record(&mut self, record: &Record<'_>) {
+        self.inspector.record(record, &mut self.log);
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.log.flush();
+        self.log.is_wanted()
+    }
+}
+
+fn publish(args: &InspectArgs, report: &Report, asides: &Asides) -> Result<(), Failure> {
     if args.json {
-        return screen::print_json(&data::document(args, report, asides));
+        return data::print_json(args, report, asides);
     }
     if args.csv {
         return screen::print(&data::table(args, report).to_csv());

@@ -1,6 +1,6 @@
 //! What was found, for a person.
 
-use super::log::Asides;
+use super::asides::Asides;
 use super::names::{hex, torrent};
 use super::{InspectArgs, covered};
 use crate::carry::numbers::count;
@@ -187,17 +187,25 @@ fn remarks(report: &Report, asides: &Asides) -> Vec<String> {
 
 /// What trackers were told.
 fn announces(asides: &Asides) -> Option<String> {
-    let (http, udp) = asides.announces.values().fold((0, 0), |(http, udp), n| (http + n[0], udp + n[1]));
+    let more = &asides.more_announces;
+    let counts = asides.announces.values().chain([more]);
+    let (http, udp) = counts.fold((0, 0), |(http, udp), n| (http + n[0], udp + n[1]));
     let trackers: BTreeSet<&str> = asides.announces.keys().map(|(tracker, _)| tracker.as_str()).collect();
-    let torrents: BTreeSet<String> = asides.announces.keys().map(|(_, hash)| hex(&hash[..4])).collect();
-    let some = |names: Vec<&str>| names.into_iter().take(4).collect::<Vec<_>>().join(", ");
+    let torrents: BTreeSet<&[u8; 20]> = asides.announces.keys().map(|(_, hash)| hash).collect();
+    let hashes: Vec<String> = torrents.iter().take(4).map(|hash| hex(&hash[..4])).collect();
+    let untold = match more[0] + more[1] {
+        0 => String::new(),
+        more => {
+            format!(" {} beside them are not told apart for want of memory.", meter::many(more, "announce"))
+        }
+    };
     (http + udp > 0).then(|| {
         format!(
-            "Announces: {http} over HTTP and {udp} over UDP to {} ({}), about {} ({}).",
+            "Announces: {http} over HTTP and {udp} over UDP to {} ({}), about {} ({}).{untold}",
             count(trackers.len(), "tracker"),
-            some(trackers.iter().copied().collect()),
+            trackers.iter().take(4).copied().collect::<Vec<_>>().join(", "),
             count(torrents.len(), "torrent"),
-            some(torrents.iter().map(String::as_str).collect()),
+            hashes.join(", "),
         )
     })
 }

@@ -20,7 +20,7 @@ mod unpack;
 pub use columns::{COLUMNS, headings};
 pub use data::counters;
 pub use show::{Count, because, in_all, left_out, many};
-pub use source::{each as each_packet, read as read_captures, selection};
+pub use source::{Hearer, each as each_packet, read as read_captures, selection};
 
 use crate::captures::Captures;
 use crate::failure::Failure;

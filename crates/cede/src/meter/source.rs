@@ -33,8 +33,25 @@ pub fn selection(
     })
 }
 
+/// Hears of packets while captures are read.
+pub trait Hearer {
+    /// Takes a packet.
+    fn record(&mut self, record: &Record<'_>);
+
+    /// A part has been read: whether more is wanted.
+    fn goes_on(&mut self) -> bool {
+        true
+    }
+}
+
+impl<F: FnMut(&Record<'_>)> Hearer for F {
+    fn record(&mut self, record: &Record<'_>) {
+        self(record);
+    }
+}
+
 /// Hands the packets of captures over, one file behind the other in the order of their first packets; what of any was not read is told in the end.
-pub fn each(captures: &Captures, mut take: impl FnMut(&Record<'_>)) -> Result<Lacking, Failure> {
+pub fn each(captures: &Captures, hearer: &mut impl Hearer) -> Result<Lacking, Failure> {
     let progress = Arc::new(Progress::of(captures, true));
     let sources = open_in_order(&captures.files)?;
     let mut lacking = Lacking::default();
@@ -43,16 +60,33 @@ pub fn each(captures: &Captures, mut take: impl FnMut(&Record<'_>)) -> Result<La
             lacking.give_up(&source.path);
             continue;
         }
-        let mut packets = 0_u64;
-        let take = &mut |record: &Record<'_>| {
-            packets += 1;
-            take(record);
-        };
         let path = source.path.clone();
-        lacking.note(&path, feed(source, take, &progress), packets);
+        let mut counted = Counting { hearer, packets: 0 };
+        let end = feed(source, &mut counted, &progress);
+        lacking.note(&path, end, counted.packets);
+        if !hearer.goes_on() {
+            break;
+        }
     }
     progress.end();
     Ok(lacking)
+}
+
+/// Counts packets on their way.
+struct Counting<'a, H> {
+    hearer: &'a mut H,
+    packets: u64,
+}
+
+impl<H: Hearer> Hearer for Counting<'_, H> {
+    fn record(&mut self, record: &Record<'_>) {
+        self.packets += 1;
+        self.hearer.record(record);
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.hearer.goes_on()
+    }
 }
 
 /// Reads captures in the order of time, in whatever order they are named: the later ones behind the earlier ones, and those of the same time
@@ -192,12 +226,8 @@ fn read_one(source: Source, config: &Config, progress: &Arc<Progress>) -> (Meter
     (meter, lacking)
 }
 
-fn feed(
-    source: Source,
-    take: &mut impl FnMut(&Record<'_>),
-    progress: &Arc<Progress>,
-) -> Result<(), FeedError> {
-    feed_octets(unpacked(source, progress)?, take, progress)
+fn feed(source: Source, hearer: &mut impl Hearer, progress: &Arc<Progress>) -> Result<(), FeedError> {
+    feed_octets(unpacked(source, progress)?, hearer, progress)
 }
 
 /// What is inside of a file, as it is read; of a pipe, which may be silent for long, by a thread that can wait for it.
@@ -265,19 +295,15 @@ impl<'a> Row<'a> {
     }
 }
 
-fn feed_octets(
-    octets: impl Read,
-    take: &mut impl FnMut(&Record<'_>),
-    progress: &Progress,
-) -> Result<(), FeedError> {
+fn feed_octets(octets: impl Read, hearer: &mut impl Hearer, progress: &Progress) -> Result<(), FeedError> {
     let mut feed = Feed::new(octets);
     loop {
-        let goes_on = feed.step_into(take);
+        let goes_on = feed.step_into(&mut |record: &Record<'_>| hearer.record(record));
         // What looks like the end then may be none.
         if crate::interrupt::is_asked() {
             return Err(asked());
         }
-        if !goes_on? || progress.is_vain() {
+        if !goes_on? || progress.is_vain() || !hearer.goes_on() {
             return Ok(());
         }
         progress.show();
