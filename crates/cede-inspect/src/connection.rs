@@ -55,7 +55,7 @@ impl Live {
 impl Carried {
     /// Octets that were taken for news have come before.
     const fn correct(&mut self, again: Again) {
-        self.stream_bytes -= again.octets;
+        self.stream_bytes = self.stream_bytes.saturating_sub(again.octets);
         self.repeated_packets += again.packets;
         self.repeated_bytes += again.octets;
     }
