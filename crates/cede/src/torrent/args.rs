@@ -250,7 +250,13 @@ const fn is_interface(_index: u32) -> bool {
 /// An address of this machine.
 fn address(text: &str) -> Result<IpAddr, String> {
     let words = "take an address of this machine, such as 192.0.2.1 or 2001:db8::1 (no name, no interface)";
-    text.parse().map_err(|_| words.to_owned())
+    match text.parse().map_err(|_| words.to_owned())? {
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => {
+            Err("an address of fe80::/10 holds on one wire alone; take another one of this machine"
+                .to_owned())
+        }
+        address => Ok(address),
+    }
 }
 
 /// A host and a port.
@@ -575,6 +581,7 @@ mod tests {
         for url in ["ftp://a/d", "http:///d", "http://a b", "a/d", ""] {
             assert!(web_url(url).is_err(), "{url}");
         }
+        assert!(address("2001:db8::1").is_ok() && address("fe80::1").is_err() && address("a").is_err());
         assert!(interval("1s").is_ok() && interval("0s").is_err() && interval("soon").is_err());
     }
 
