@@ -10,6 +10,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// How often a side that has nothing to say says so.
 pub(crate) const ALIVE_EVERY: Duration = Duration::from_secs(1);
+/// Room that a body gets when it is announced. More comes with its octets: an announcement costs who makes it nothing.
+const FIRST_ROOM_BYTES: usize = 16 << 10;
 
 /// Reads frames. [`FrameReader::next`] may be dropped at any point and called again: nothing is lost.
 #[derive(Debug)]
@@ -100,10 +102,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
         let (kind, wanted) = decode_head(self.head)?;
         if self.body_filled < wanted {
-            if self.body.len() < wanted {
-                self.body.resize(wanted, 0);
-            }
-            let n = self.inner.read(&mut self.body[self.body_filled..wanted]).await?;
+            let room = self.make_room(wanted);
+            let n = self.inner.read(&mut self.body[self.body_filled..room]).await?;
             self.hear(n)?;
             self.body_filled += n;
         }
@@ -112,6 +112,15 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
         self.head_filled = 0;
         Ok(Some(Message::decode(kind, &self.body[..wanted])?))
+    }
+
+    /// Room for some octets more of a body of so many, at most for as many again as have come; says where it ends.
+    fn make_room(&mut self, wanted: usize) -> usize {
+        if self.body.len() <= self.body_filled {
+            let more = (2 * self.body_filled).max(FIRST_ROOM_BYTES);
+            self.body.resize(more.min(wanted), 0);
+        }
+        self.body.len().min(wanted)
     }
 
     fn hear(&mut self, n: usize) -> Result<(), WireError> {
@@ -183,5 +192,32 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     /// Those of the stream.
     pub async fn end(&mut self) -> io::Result<()> {
         self.inner.shutdown().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::MAX_DATA_BYTES;
+
+    #[tokio::test]
+    async fn what_is_announced_takes_no_room_before_it_comes() {
+        let head = data_head(MAX_DATA_BYTES);
+        let mut reader = FrameReader::new(&head[..]);
+        assert!(reader.next().await.is_err());
+        assert!(reader.body.capacity() <= FIRST_ROOM_BYTES, "{}", reader.body.capacity());
+    }
+
+    #[tokio::test]
+    async fn frames_of_any_length_come_whole() {
+        let lengths = [MAX_DATA_BYTES, 1, 0, FIRST_ROOM_BYTES, FIRST_ROOM_BYTES + 1, 100_000, 7];
+        let bodies = lengths.map(|bytes| (0..bytes).map(|k| (k % 251) as u8).collect::<Vec<_>>());
+        let all: Vec<u8> =
+            bodies.iter().flat_map(|body| [&data_head(body.len())[..], body].concat()).collect();
+        let mut reader = FrameReader::new(&all[..]);
+        for body in bodies {
+            assert_eq!(reader.next().await.unwrap(), Message::Data);
+            assert!(reader.data() == body, "{}", body.len());
+        }
     }
 }
