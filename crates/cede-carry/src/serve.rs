@@ -169,8 +169,12 @@ impl Server {
     }
 
     /// Waits until nobody else sends this file, and takes it into the books. A sender that has gone without a word is
-    /// sent away.
-    async fn claim(&self, path: &PathBuf) -> Result<(Arc<Mutex<Instant>>, Stop), String> {
+    /// sent away, where what it sent can be gone on with.
+    async fn claim(
+        &self,
+        path: &PathBuf,
+        can_resume: bool,
+    ) -> Result<(Arc<Mutex<Instant>>, Stop), TransferError> {
         let until = Instant::now() + TURN;
         loop {
             {
@@ -182,12 +186,13 @@ impl Server {
                     active.insert(path.clone(), Active { heard: Arc::clone(&heard), stopper });
                     return Ok((heard, stop));
                 };
-                if other.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > STALE {
+                let silent = other.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+                if can_resume && silent > STALE {
                     other.stopper.ask();
                 }
             }
             if Instant::now() > until {
-                return Err("somebody else is sending a file of this name".to_owned());
+                return Err(TransferError::Busy);
             }
             sleep(Duration::from_millis(100)).await;
         }
@@ -260,7 +265,11 @@ impl Client<'_> {
             Ok(()) => self.take(link, destination, stop).await,
             Err(error) => Err(error.into()),
         };
-        self.tell(Event::FileEnds(outcome));
+        match outcome {
+            // The other's file goes on: this is not its end.
+            Err(error @ TransferError::Busy) => self.tell(Event::Refused(error.to_string())),
+            outcome => self.tell(Event::FileEnds(outcome)),
+        }
         Ok(())
     }
 
@@ -272,26 +281,28 @@ impl Client<'_> {
     ) -> Result<Moved, TransferError> {
         let mut quiet = |_: &Progress| {};
         let offer = file::offered(link, &mut Attendant { stop: stop.clone(), watch: &mut quiet }).await?;
-        let name = file::safe_name(&offer.name);
-        self.tell(Event::FileBegins { name, bytes: offer.bytes, is_given: false });
-        let most = self.server.allowed.most_bytes;
-        let Some(path) = destination.path_for(&offer) else {
-            let mut watch = |progress: &Progress| self.tell(Event::FileMoves(Box::new(progress.clone())));
-            let attendant = &mut Attendant { stop, watch: &mut watch };
-            return file::receive_offered(link, &offer, destination, most, attendant).await;
-        };
-        match self.server.claim(&path).await {
+        let path = destination.path_for(&offer);
+        match self.server.claim(&path, destination.can_resume()).await {
             Ok((heard, superseded)) => {
+                self.tell_begin(&offer);
                 let outcome =
                     self.take_alone(link, &offer, destination, (&path, heard, superseded), stop).await;
-                self.server.active().remove(&path);
+                // Behind what went to a pipe nothing of another's is to follow.
+                if destination.can_resume() {
+                    self.server.active().remove(&path);
+                }
                 outcome
             }
-            Err(text) => {
-                let _ = link.writer.send(&Message::Failed(text.clone())).await;
-                Err(TransferError::Destination(text))
+            Err(busy) => {
+                let _ = link.writer.send(&Message::Failed(busy.to_string())).await;
+                Err(busy)
             }
         }
+    }
+
+    fn tell_begin(&self, offer: &Offer) {
+        let name = file::safe_name(&offer.name);
+        self.tell(Event::FileBegins { name, bytes: offer.bytes, is_given: false });
     }
 
     /// Takes a file that nobody else sends, until another comes with it and this one has gone silent.

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, Shutdown, TcpListener, UdpSocket};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 use support::carried::{
@@ -207,6 +207,44 @@ fn a_file_goes_on_where_it_ended_after_the_sender_was_killed() {
     let received = recv.end().exits(0).json();
     assert!(received["resumed_bytes"].as_u64().unwrap() >= 1 << 20, "{received}");
     assert!(place.read("copy") == octets);
+}
+
+#[test]
+fn another_sender_neither_ends_nor_mixes_with_what_is_being_received() {
+    let place = Folder::new("another");
+    fs::write(place.path("other"), "other").unwrap();
+    for output in ["copy", "-"] {
+        let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", output]);
+        let to = format!("127.0.0.1:{}", port_of(&mut recv));
+        let mut first = place.start_reading(&["send", "-", &to], Stdio::piped());
+        let mut typed = first.stdin();
+        typed.write_all(b"one ").unwrap();
+        recv.says("sends stdin");
+        place.cede(&["send", "other", &to]).exits(1).complains("somebody else");
+        typed.write_all(b"two").unwrap();
+        drop(typed);
+        first.end().exits(0);
+        let received = recv.end().exits(0);
+        let came = if output == "-" { received.out } else { place.read(output) };
+        assert_eq!(came, b"one two", "{output}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_who_waits_for_a_pipe_that_nobody_reads() {
+    let place = Folder::new("unread");
+    fs::write(place.path("film"), "film").unwrap();
+    if !Command::new("mkfifo").arg(place.path("pipe")).status().is_ok_and(|status| status.success()) {
+        return;
+    }
+    let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", "pipe"]);
+    let to = format!("127.0.0.1:{}", port_of(&mut recv));
+    let send = place.start(&["send", "film", &to]);
+    recv.says("sends film");
+    recv.interrupt();
+    recv.end().exits(130);
+    send.end().exits(1).complains("the receiver was stopped");
 }
 
 #[test]

@@ -97,6 +97,8 @@ pub enum TransferError {
     Stopped,
     /// The sender said nothing for a while, and another came with the same file.
     Superseded,
+    /// Somebody else sends a file of this name, and goes on doing so: nothing began.
+    Busy,
 }
 
 impl fmt::Display for TransferError {
@@ -105,6 +107,7 @@ impl fmt::Display for TransferError {
             Self::Wire(error) => error.fmt(f),
             Self::Source(text) | Self::Destination(text) => f.write_str(text),
             Self::Stopped => f.write_str("stopped before the end"),
+            Self::Busy => f.write_str("somebody else is sending a file of this name"),
             Self::Superseded => f.write_str("the sender went silent, and came again"),
         }
     }

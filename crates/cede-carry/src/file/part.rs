@@ -46,38 +46,50 @@ impl Destination {
     /// # Errors
     /// What is wrong, and what to do.
     pub(crate) fn open(&self, offer: &Offer, most_bytes: Option<u64>) -> Result<Place, String> {
-        let place = match self {
-            Self::Stdout => Place::stream(Box::new(io::stdout()), "standard output".to_owned()),
-            Self::Folder { folder, force } => Place::file(&folder.join(safe_name(&offer.name)), *force)?,
-            Self::Path { path, force } => Self::at(path, *force, offer)?,
-        };
+        // Before anything is made that would be left behind.
         if let (Some(bytes), Some(most)) = (offer.bytes, most_bytes)
             && bytes > most
         {
             return Err(format!("{bytes} octets are more than the {most} that are taken here"));
         }
-        Ok(Place { most_bytes, modified: offer.modified, ..place })
+        let mut place = match self {
+            Self::Stdout => Place::stream(Box::new(io::stdout()), "standard output".to_owned()),
+            Self::Folder { folder, force } => Place::file(&folder.join(safe_name(&offer.name)), *force)?,
+            Self::Path { path, force } => Self::at(path, *force, offer)?,
+        };
+        (place.most_bytes, place.modified) = (most_bytes, offer.modified);
+        Ok(place)
     }
 
     fn at(path: &Path, force: bool, offer: &Offer) -> Result<Place, String> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Place::file(&path.join(safe_name(&offer.name)), force),
             Ok(found) if !found.is_file() => {
-                let opened = OpenOptions::new().write(true).open(path);
-                let device = opened.map_err(|error| unwritable(path, &error))?;
+                let device = Device { path: path.to_path_buf(), file: None };
                 Ok(Place::stream(Box::new(device), path.display().to_string()))
             }
             _ => Place::file(path, force),
         }
     }
 
-    /// The path that a file of this name would get, where it is known.
-    pub(crate) fn path_for(&self, offer: &Offer) -> Option<PathBuf> {
+    /// The path that a file of this name would get; standard output, which has none, is `-`.
+    pub(crate) fn path_for(&self, offer: &Offer) -> PathBuf {
         match self {
-            Self::Folder { folder, .. } => Some(folder.join(safe_name(&offer.name))),
-            Self::Path { path, .. } if path.is_dir() => Some(path.join(safe_name(&offer.name))),
-            Self::Path { path, .. } => Some(path.clone()),
-            Self::Stdout => None,
+            Self::Folder { folder, .. } => folder.join(safe_name(&offer.name)),
+            Self::Path { path, .. } if path.is_dir() => path.join(safe_name(&offer.name)),
+            Self::Path { path, .. } => path.clone(),
+            Self::Stdout => PathBuf::from("-"),
+        }
+    }
+
+    /// What arrived can be gone on with, or written anew. What has gone to a pipe or a device is there for good.
+    pub(crate) fn can_resume(&self) -> bool {
+        match self {
+            Self::Folder { .. } => true,
+            Self::Path { path, .. } => {
+                fs::metadata(path).map_or(true, |found| found.is_file() || found.is_dir())
+            }
+            Self::Stdout => false,
         }
     }
 }
@@ -90,6 +102,8 @@ pub(crate) struct Place {
     at: u64,
     most_bytes: Option<u64>,
     modified: Option<Modified>,
+    /// The part has got its name, or was thrown away: what is called so now is another's.
+    is_settled: bool,
 }
 
 enum Output {
@@ -99,9 +113,48 @@ enum Output {
     Stream(Box<dyn Write + Send>),
 }
 
+/// A device or a pipe. The thread that writes opens it, since a pipe waits for whoever reads it.
+struct Device {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Device {
+    fn opened(&mut self) -> io::Result<&mut File> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => OpenOptions::new().write(true).open(&self.path)?,
+        };
+        Ok(self.file.insert(file))
+    }
+}
+
+impl Write for Device {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.opened()?.write(octets)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.opened()?.flush()
+    }
+}
+
+/// A part without anything in it goes, however its transfer ended.
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Output::Part { file, part, .. } = &self.output
+            && !self.is_settled
+            && file.metadata().is_ok_and(|found| found.len() == 0)
+        {
+            let _ = fs::remove_file(part);
+        }
+    }
+}
+
 impl Place {
     fn new(output: Output, label: String) -> Self {
-        Self { output, label, digest: blake3::Hasher::new(), at: 0, most_bytes: None, modified: None }
+        let digest = blake3::Hasher::new();
+        Self { output, label, digest, at: 0, most_bytes: None, modified: None, is_settled: false }
     }
 
     fn stream(stream: Box<dyn Write + Send>, label: String) -> Self {
@@ -182,13 +235,14 @@ impl Place {
     pub fn sink(self) -> Result<Sink, String> {
         let (pieces, pieces_out) = mpsc::channel(PIECES);
         let (spent_in, spent) = std_mpsc::channel();
+        let is_kept = matches!(self.output, Output::Part { .. });
         let (tell, outcome) = oneshot::channel();
         let thread = thread::Builder::new().name("destination".to_owned());
         let spawned = thread.spawn(move || {
             let _ = tell.send(self.write_all(pieces_out, &spent_in));
         });
         spawned.map_err(|error| format!("no thread to write with: {error}"))?;
-        Ok(Sink { pieces, spent, outcome })
+        Ok(Sink { pieces, spent, outcome, is_kept })
     }
 
     /// Writes until the end, or until nothing more comes.
@@ -271,14 +325,10 @@ impl Place {
         format!("cannot write {} beyond octet {}: {error}{what}", self.label, self.at)
     }
 
-    /// What has arrived stays for another time; a part without anything in it goes.
+    /// What has arrived stays for another time.
     fn keep(&self) {
-        if let Output::Part { file, part, .. } = &self.output {
-            if self.at == 0 {
-                let _ = fs::remove_file(part);
-            } else {
-                let _ = file.set_len(self.at);
-            }
+        if let Output::Part { file, .. } = &self.output {
+            let _ = file.set_len(self.at);
         }
     }
 
@@ -288,6 +338,7 @@ impl Place {
             if let Output::Part { part, .. } = &self.output {
                 let _ = fs::remove_file(part);
             }
+            self.is_settled = true;
             let what = "what arrived is not what was sent: its digest differs, and it was thrown away; send it again";
             return Err(what.to_owned());
         }
@@ -300,6 +351,7 @@ impl Place {
             Output::Part { file, part, target, force } => {
                 let settled = settle(file, at, self.modified).map_err(|error| unwritable(part, &error));
                 settled.and_then(|()| name(part, target, *force))?;
+                self.is_settled = true;
                 Some(target.clone())
             }
         };
@@ -315,6 +367,8 @@ pub(crate) struct Sink {
     pub spent: std_mpsc::Receiver<Vec<u8>>,
     /// What came of it.
     pub outcome: oneshot::Receiver<Result<Written, String>>,
+    /// What has arrived is kept for another time; else it has gone to who may never take any more of it.
+    pub is_kept: bool,
 }
 
 /// What was written, complete and checked.
@@ -487,6 +541,20 @@ mod tests {
         let endless = Offer { bytes: None, ..offer("t", 0) };
         let place = to.open(&endless, Some(2)).unwrap();
         assert!(write(place, 0, vec![Piece::Data(b"abc".to_vec())]).unwrap_err().contains("no more than 2"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_refused_or_never_begins_leaves_no_part() {
+        let folder = folder("refused");
+        let to = Destination::Folder { folder: folder.clone(), force: false };
+        assert!(to.open(&offer("r", 3), Some(2)).err().unwrap().contains("more than the 2"));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        let endless = Offer { bytes: None, ..offer("e", 0) };
+        let place = to.open(&endless, Some(2)).unwrap();
+        assert!(write(place, 0, vec![Piece::Data(b"abc".to_vec())]).is_err());
+        drop(to.open(&offer("n", 3), None).unwrap());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(folder).unwrap();
     }
 

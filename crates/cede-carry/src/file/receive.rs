@@ -56,6 +56,16 @@ pub(crate) async fn receive_offered(
     outcome
 }
 
+/// Ends the writing, and says why again. A part is kept, and its lock given back, before anything is said of it; a pipe that nobody
+/// reads would be waited for without end.
+async fn leave(sink: Sink, why: TransferError) -> TransferError {
+    drop(sink.pieces);
+    if sink.is_kept {
+        let _ = sink.outcome.await;
+    }
+    why
+}
+
 struct Receiving<'a, 'b> {
     link: &'a mut Link,
     ticker: Ticker,
@@ -118,19 +128,21 @@ impl Receiving<'_, '_> {
             };
             let piece = match piece {
                 Ok(piece) => piece,
-                Err(error) => {
-                    // The part is kept, and its lock given back, before anything is said of it.
-                    drop(sink.pieces);
-                    let _ = sink.outcome.await;
-                    return Err(error);
-                }
+                Err(error) => return Err(leave(sink, error).await),
             };
             let is_last = matches!(piece, Piece::End { .. });
             // Refused where the thread has ended: why is its outcome.
-            let is_refused = sink.pieces.send(piece).await.is_err();
+            let is_refused = tokio::select! {
+                biased;
+                sent = sink.pieces.send(piece) => sent.is_err(),
+                () = self.attendant.stop.asked() => return Err(leave(sink, TransferError::Stopped).await),
+            };
             if is_last || is_refused {
                 self.ticker.progress.phase = Phase::Settling;
-                let outcome = alive_during(&mut self.link.writer, &mut sink.outcome).await?;
+                let outcome = tokio::select! {
+                    outcome = alive_during(&mut self.link.writer, &mut sink.outcome) => outcome?,
+                    () = self.attendant.stop.asked(), if !sink.is_kept => return Err(TransferError::Stopped),
+                };
                 let gone = |_| TransferError::Destination("the writing thread is gone".to_owned());
                 return outcome.map_err(gone)?.map_err(TransferError::Destination);
             }
