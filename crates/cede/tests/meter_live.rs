@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -340,6 +340,61 @@ fn one_of_several_interfaces_that_is_gone_is_said_to_be_down() {
     nets.run(0, "link del wire");
     lines.end().exits(1).complains("interface wire is gone");
     words.end().exits(1);
+}
+
+/// The kernel hands a block of packets over when it is full or some 50 ms old.
+#[test]
+fn what_came_just_before_the_end_counts() {
+    const PACKETS: u64 = 300;
+    let Some(nets) = Nets::pair() else { return };
+    nets.run(0, "link set lo up");
+    for interfaces in [&["-i", "lo"][..], &["-i", "lo", "-i", "wire"]] {
+        let Some(meter) = watch_in(&nets, interfaces, &["--json"]) else { return };
+        let then_end = format!(
+            "for ((k = 0; k < {PACKETS}; k++)); do echo here > /dev/udp/127.0.0.1/9; done; kill -INT {}",
+            meter.id()
+        );
+        nets.done(0, Command::new("bash").args(["-c", &then_end]));
+        let last = meter.end().exits(0).last();
+        // Others are answers that nobody listens, and what IPv6 asks neighbours.
+        let counted = |name: &str| last["counters"][name].as_u64().unwrap();
+        assert_eq!(counted("packets") - counted("other_packets"), PACKETS, "{interfaces:?}: {last}");
+    }
+}
+
+/// While the meter stands still, the ring has no room for what comes.
+#[test]
+fn what_found_no_room_is_told_in_the_end() {
+    const PACKETS: usize = 100_000;
+    let folder = Folder::new("room");
+    let [near, far] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let far = far.local_addr().unwrap();
+    let ended = |form: &[&str]| {
+        let words = ["meter", "-i", "lo", "--interval", "60 s", "--for", "80 s"];
+        let meter = watch(&mut folder.command([&words, form].concat()))?;
+        meter.signal("-STOP");
+        (0..PACKETS).for_each(|_| drop(near.send_to(&[7; 300], far)));
+        meter.interrupt();
+        meter.signal("-CONT");
+        Some(meter.end().exits(0))
+    };
+    let Some(json) = ended(&["--json"]) else { return };
+    assert!(json.last()["lost_packets"].as_u64() > Some(0), "{}", json.last());
+    let text = ended(&[]).unwrap();
+    assert!(text.text().contains("lost before us"), "{}", text.text());
+    ended(&["--csv"]).unwrap().complains("lost before us");
+}
+
+#[test]
+fn names_beside_any_count_as_well() {
+    let Some(nets) = Nets::pair() else { return };
+    nets.run(0, "link set lo up");
+    let Some(_) = watch_in(&nets, &["-i", "any"], &[]) else { return };
+    let watching = |name: &str| cede_in(&nets, 0, &["meter", "-i", "any", "-i", name, "--for", "1 s"]);
+    for (name, told) in [("lo", "watching lo wire,"), ("wire", "watching wire,")] {
+        Running::begin(&mut watching(name)).end().exits(0).complains(told);
+    }
+    Running::begin(&mut watching("wier")).end().exits(2).complains("there is no interface `wier`");
 }
 
 /// Seconds of a processor that a process has taken.

@@ -41,6 +41,9 @@ impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { args, findings } = self;
         let mut members = members(args, &findings.report);
+        if let Some(lost) = findings.lost {
+            members.insert("lost_packets".to_string(), lost.into());
+        }
         members.insert("hosts".to_string(), Value::Null);
         if args.flows {
             members.insert("flows".to_string(), Value::Null);

@@ -209,6 +209,8 @@ struct Findings {
     samples: Vec<QueueSample>,
     /// Why the data set is not whole.
     unwritten: Option<Failure>,
+    /// Packets of live interfaces that the kernel had no room for.
+    lost: Option<u64>,
 }
 
 impl Findings {
@@ -395,7 +397,7 @@ pub fn told(failures: impl Iterator<Item = Failure>) -> Result<(), Failure> {
 fn print(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
     let screen = Screen::new(args.json || args.csv || args.series || args.prints_page());
     if args.series {
-        show::mention_missing(&findings.report.counters);
+        show::mention_missing(findings);
         data::series(&findings.samples, args.json)
     } else if args.json {
         data::print_json(args, findings)
@@ -417,7 +419,7 @@ fn find(args: &MeterArgs, captures: &Captures, meter: &Meter) -> Findings {
     let mut flows = keeper.flows;
     let mean = |flow: &FlowReport| summary_of(args, flow).map_or(-1.0, |summary| summary.time_mean_ms);
     flows.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then(a.source.cmp(&b.source)));
-    Findings { report, flows, samples: keeper.samples, unwritten }
+    Findings { report, flows, samples: keeper.samples, unwritten, lost: None }
 }
 
 /// The worst host first; of those that are alike, by what they are called.

@@ -41,7 +41,7 @@ pub fn text(args: &MeterArgs, findings: &Findings, screen: &Screen) -> String {
         out += &terminal::chart(&over_time(findings, DRAWN), screen.columns, PLOT_LINES, screen.colour);
     }
     out.push('\n');
-    out += &screen.wrap("", &counters(&findings.report, table.is_empty()));
+    out += &screen.wrap("", &counters(findings, table.is_empty()));
     out
 }
 
@@ -166,7 +166,7 @@ const BATCH_ROWS: usize = 4096;
 
 /// Prints hosts, or flows, for programs.
 pub fn print_csv(args: &MeterArgs, findings: &Findings) -> Result<(), Failure> {
-    mention_missing(&findings.report.counters);
+    mention_missing(findings);
     if args.flows {
         print_rows(&findings.flows, |batch| flows(args, batch))
     } else {
@@ -326,9 +326,11 @@ fn nothing(args: &MeterArgs, report: &Report) -> String {
     format!("{whose} says anything about its queue{}\n", because(&report.counters, counts))
 }
 
-/// What is missing for want of memory.
-const fn given_up(counters: &Counters) -> [Count<'static>; 3] {
+/// What is missing for want of memory or time.
+fn given_up(findings: &Findings) -> [Count<'static>; 4] {
+    let counters = &findings.report.counters;
     [
+        (findings.lost.unwrap_or(0), "packet", "lost before us"),
         (
             counters.taken_again,
             "packet",
@@ -340,15 +342,17 @@ const fn given_up(counters: &Counters) -> [Count<'static>; 3] {
 }
 
 /// One line about packets; what says nothing is left out where that is told already.
-fn counters(report: &Report, is_told: bool) -> String {
+fn counters(findings: &Findings, is_told: bool) -> String {
+    let report = &findings.report;
     let counters = &report.counters;
     let others = (!is_told).then(|| silent(report).into_iter().chain(left_out(counters)));
-    in_all(counters, (counters.flows, "flow"), others, given_up(counters))
+    in_all(counters, (counters.flows, "flow"), others, given_up(findings))
 }
 
 /// What rows alone do not tell, and who reads them has to know.
-pub fn mention_missing(counters: &Counters) {
-    let missing: Vec<String> = unread(counters).into_iter().chain(words(given_up(counters))).collect();
+pub fn mention_missing(findings: &Findings) {
+    let unread = unread(&findings.report.counters);
+    let missing: Vec<String> = unread.into_iter().chain(words(given_up(findings))).collect();
     if !missing.is_empty() {
         screen::mention(&format!("note: {}\n", missing.join("; ")));
     }

@@ -70,7 +70,7 @@ pub fn run(args: &MeterArgs) -> Result<(), Failure> {
     taps.end(&mut session.meter);
     drop(sinks.screen.take());
     // What there is is shown, however it ended.
-    session.end(args).and(watched)
+    session.end(args, taps.heard().lost).and(watched)
 }
 
 fn check_times(args: &LiveArgs) -> Result<(), Failure> {
@@ -191,8 +191,9 @@ impl<'a> Session<'a> {
     }
 
     /// The table of what the window holds in the end.
-    fn end(&self, args: &MeterArgs) -> Result<(), Failure> {
-        let findings = super::find(args, &super::Captures::named(&[]), &self.meter);
+    fn end(&self, args: &MeterArgs, lost: u64) -> Result<(), Failure> {
+        let found = super::find(args, &super::Captures::named(&[]), &self.meter);
+        let findings = super::Findings { lost: Some(lost), ..found };
         if args.json {
             return super::data::print_json_line(args, &findings);
         }

@@ -12,7 +12,7 @@ use crate::meter::lots::Sorter;
 use cede_meter::Meter;
 use cede_wire::pcap::Record;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// All that are up.
 pub const ANY: &str = "any";
@@ -28,6 +28,8 @@ pub struct Taps {
     sorter: Sorter,
     /// When the last packet came that was handed over, in microseconds since 1970.
     last_us: u64,
+    /// What came later does not count, in nanoseconds since 1970.
+    until_ns: u64,
     /// Those that are gone, and what they lost.
     gone: Vec<String>,
     lost: u64,
@@ -42,8 +44,8 @@ struct Numbered {
 impl Taps {
     /// Opens interfaces by their names.
     pub fn open(names: &[String]) -> Result<Self, Failure> {
-        let mut wanted: Vec<String> =
-            if names.iter().any(|name| name == ANY) { tap::all_up() } else { names.to_vec() };
+        let meant = |name: &String| if name == ANY { tap::all_up() } else { vec![name.clone()] };
+        let mut wanted: Vec<String> = names.iter().flat_map(meant).collect();
         wanted.sort();
         wanted.dedup();
         match wanted.len() {
@@ -58,7 +60,14 @@ impl Taps {
         let count = wanted.len();
         let open = |(number, name): (u32, &String)| Ok(Numbered { number, tap: Tap::open(name, count)? });
         let taps = (0..).zip(&wanted).map(open).collect::<Result<_, Failure>>()?;
-        Ok(Self { taps, sorter: Sorter::default(), last_us: 0, gone: Vec::new(), lost: 0 })
+        Ok(Self {
+            taps,
+            sorter: Sorter::default(),
+            last_us: 0,
+            until_ns: u64::MAX,
+            gone: Vec::new(),
+            lost: 0,
+        })
     }
 
     /// Their names, as they were when they were opened.
@@ -69,10 +78,13 @@ impl Taps {
 
     /// Waits for packets, no longer than this, and hands them to the meter. It fails where no interface is left.
     pub fn read(&mut self, meter: &mut Meter, timeout: Duration) -> Result<(), Failure> {
-        let Self { taps, sorter, last_us, .. } = self;
+        let Self { taps, sorter, last_us, until_ns, .. } = self;
         let mut hand = |record: &Record<'_>| {
-            *last_us = record.time_ns.unwrap_or(0) / 1000;
-            meter.record(record);
+            let time_ns = record.time_ns.unwrap_or(0);
+            if time_ns <= *until_ns {
+                *last_us = time_ns / 1000;
+                meter.record(record);
+            }
         };
         if let ([only], true) = (&mut taps[..], sorter.is_empty()) {
             return only.tap.read(timeout, None, &mut hand);
@@ -85,8 +97,7 @@ impl Taps {
                 gone.push((at, why));
             }
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        sorter.hand_over_until(now.saturating_sub(HELD).as_nanos() as u64, &mut hand);
+        sorter.hand_over_until(since_1970().saturating_sub(HELD).as_nanos() as u64, &mut hand);
         gone.into_iter().rev().try_for_each(|(at, why)| self.leave(at, why))
     }
 
@@ -98,9 +109,22 @@ impl Taps {
         if self.taps.is_empty() { Err(why) } else { Ok(()) }
     }
 
-    /// Hands over what still waits.
+    /// Hands over what came until now and still waits, with the kernel, too: there a block that is not full is left until it is some 50 ms old.
     pub fn end(&mut self, meter: &mut Meter) {
-        self.sorter.end(&mut |record| meter.record(record));
+        self.until_ns = since_1970().as_nanos() as u64;
+        let began = Instant::now();
+        while let Some(left) = HELD.checked_sub(began.elapsed()) {
+            if self.read(meter, left).is_err() {
+                break;
+            }
+        }
+        let until_ns = self.until_ns;
+        let counts = |record: &Record<'_>| record.time_ns.unwrap_or(0) <= until_ns;
+        self.sorter.end(&mut |record| {
+            if counts(record) {
+                meter.record(record);
+            }
+        });
     }
 
     /// What there is to say beside packets.
@@ -110,6 +134,10 @@ impl Taps {
         let down: Vec<&str> = self.gone.iter().map(String::as_str).chain(down).collect();
         Heard { last_us: self.last_us, lost, down: down.join(" ") }
     }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Waits until one of several has something, or has ended. What cannot be waited for is looked at.
