@@ -90,14 +90,20 @@ impl Taps {
             return only.tap.read(timeout, None, &mut hand);
         }
         wait(taps, timeout);
-        let mut gone = Vec::new();
+        let (mut gone, mut settled_ns) = (Vec::new(), since_1970().saturating_sub(HELD).as_nanos() as u64);
         for (at, one) in taps.iter_mut().enumerate() {
-            let mut take = |record: &Record<'_>| sorter.take(record, &mut hand);
+            let mut last_ns = None;
+            let mut take = |record: &Record<'_>| {
+                last_ns = record.time_ns.max(last_ns);
+                sorter.take(record, &mut hand);
+            };
             if let Err(why) = one.tap.read(Duration::ZERO, Some(one.number), &mut take) {
                 gone.push((at, why));
             }
+            // Behind a block there may be another one, however old it is: the rings were left for a picture, say.
+            settled_ns = settled_ns.min(last_ns.unwrap_or(u64::MAX));
         }
-        sorter.hand_over_until(since_1970().saturating_sub(HELD).as_nanos() as u64, &mut hand);
+        sorter.hand_over_until(settled_ns, &mut hand);
         gone.into_iter().rev().try_for_each(|(at, why)| self.leave(at, why))
     }
 
