@@ -79,13 +79,7 @@ impl Taps {
     /// Waits for packets, no longer than this, and hands them to the meter. It fails where no interface is left.
     pub fn read(&mut self, meter: &mut Meter, timeout: Duration) -> Result<(), Failure> {
         let Self { taps, sorter, last_us, until_ns, .. } = self;
-        let mut hand = |record: &Record<'_>| {
-            let time_ns = record.time_ns.unwrap_or(0);
-            if time_ns <= *until_ns {
-                *last_us = time_ns / 1000;
-                meter.record(record);
-            }
-        };
+        let mut hand = |record: &Record<'_>| hand_over(record, *until_ns, last_us, meter);
         if let ([only], true) = (&mut taps[..], sorter.is_empty()) {
             return only.tap.read(timeout, None, &mut hand);
         }
@@ -124,13 +118,8 @@ impl Taps {
                 break;
             }
         }
-        let until_ns = self.until_ns;
-        let counts = |record: &Record<'_>| record.time_ns.unwrap_or(0) <= until_ns;
-        self.sorter.end(&mut |record| {
-            if counts(record) {
-                meter.record(record);
-            }
-        });
+        let Self { sorter, last_us, until_ns, .. } = self;
+        sorter.end(&mut |record| hand_over(record, *until_ns, last_us, meter));
     }
 
     /// What there is to say beside packets.
@@ -139,6 +128,15 @@ impl Taps {
         let down = self.taps.iter().filter(|one| !one.tap.is_up()).map(|one| one.tap.name());
         let down: Vec<&str> = self.gone.iter().map(String::as_str).chain(down).collect();
         Heard { last_us: self.last_us, lost, down: down.join(" ") }
+    }
+}
+
+/// Hands a packet to the meter, unless it came too late to count.
+fn hand_over(record: &Record<'_>, until_ns: u64, last_us: &mut u64, meter: &mut Meter) {
+    let time_ns = record.time_ns.unwrap_or(0);
+    if time_ns <= until_ns {
+        *last_us = time_ns / 1000;
+        meter.record(record);
     }
 }
 
