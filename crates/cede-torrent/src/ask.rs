@@ -5,8 +5,10 @@
 //! their hosts are looked up. How it was validated: against the tracker of this crate in the tests, and opentracker.
 
 use crate::acquaintance::Acquaintances;
-use crate::fetch::{Fetched, begins, fetch, is_http, is_proxied};
+use crate::fetch::{Fetched, begins, fetch, is_http};
 use crate::origin::{Family, Origin};
+use crate::proxy::is_proxied;
+use crate::request::host_of;
 use cede_bt::tracker::http::{self, RetryIn};
 use cede_bt::tracker::{Announce, Answer, Event};
 use std::io;
@@ -187,7 +189,7 @@ async fn ways(question: &Question) -> Result<Vec<Way>, String> {
         }
         Some(_) => return Err("a UDP tracker's address has a port, as in udp://host:6969".to_owned()),
         None if !is_http(url) => return Err("the URL is neither of http, https nor udp".to_owned()),
-        None => match crate::fetch::host_of(url) {
+        None => match host_of(url) {
             Some(host) if !is_proxied(url) => host,
             // Names are looked up beyond a proxy; what is no URL is told by who asks.
             _ => return Ok(vec![Way { family: None, addresses: Vec::new() }]),

@@ -3,12 +3,12 @@
 use crate::depart::Departing;
 use crate::near::leads_home;
 use crate::origin::{Family, Origin};
-use crate::request::{askable, get};
+use crate::request::get;
 use flate2::read::MultiGzDecoder;
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 use ureq::config::IpFamily;
-use ureq::http::{HeaderMap, StatusCode, Uri, header};
+use ureq::http::{HeaderMap, StatusCode, header};
 
 /// Who does not answer within that is passed over.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -64,23 +64,6 @@ pub async fn download(url: &str, origin: Origin) -> Result<Download, String> {
             _ => Err(why),
         },
     }
-}
-
-/// Whether a proxy of the environment stands between.
-pub(crate) fn is_proxied(url: &str) -> bool {
-    let Ok(uri) = askable(url).parse::<Uri>() else { return false };
-    ureq::Proxy::try_from_env().is_some_and(|proxy| !proxy.is_no_proxy(&uri))
-}
-
-/// Host and port of a URL, as they are looked up.
-pub(crate) fn host_of(url: &str) -> Option<String> {
-    let uri: Uri = askable(url).parse().ok()?;
-    let port = uri.port_u16().or_else(|| match uri.scheme_str() {
-        Some("http") => Some(80),
-        Some("https") => Some(443),
-        _ => None,
-    })?;
-    Some(format!("{}:{port}", uri.host()?))
 }
 
 /// Whether a text begins like this, in whatever case.

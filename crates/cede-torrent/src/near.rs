@@ -1,6 +1,7 @@
 //! The local network: whoever is beyond it does not have us ask its servers, which may do what only their owner is to have them do.
 
-use crate::fetch::{host_of, is_proxied};
+use crate::proxy::is_proxied;
+use crate::request::host_of;
 use std::net::{IpAddr, ToSocketAddrs};
 
 /// Whether a server that is elsewhere sends on into the local network.

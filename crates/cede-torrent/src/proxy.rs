@@ -2,11 +2,19 @@
 //!
 //! One that cannot be used is not passed over, as `ureq` does it: whoever names one does not want to be seen by those who are asked.
 
+use crate::request::askable;
 use std::env;
+use ureq::http::Uri;
 use ureq::{Proxy, ProxyProtocol};
 
 /// In the order in which `ureq` looks for them.
 const NAMES: [&str; 6] = ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
+
+/// Whether a proxy of the environment stands between.
+pub(crate) fn is_proxied(url: &str) -> bool {
+    let Ok(uri) = askable(url).parse::<Uri>() else { return false };
+    Proxy::try_from_env().is_some_and(|proxy| !proxy.is_no_proxy(&uri))
+}
 
 /// Why the environment's proxy cannot be used; `is_bound` where connections are to leave from an address.
 pub(crate) fn fault(is_bound: bool) -> Option<String> {

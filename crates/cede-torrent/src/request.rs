@@ -23,6 +23,17 @@ pub(crate) fn askable(url: &str) -> Cow<'_, str> {
     Cow::Owned(url.bytes().map(encoded).collect())
 }
 
+/// Host and port of a URL, as they are looked up.
+pub(crate) fn host_of(url: &str) -> Option<String> {
+    let uri: Uri = askable(url).parse().ok()?;
+    let port = uri.port_u16().or_else(|| match uri.scheme_str() {
+        Some("http") => Some(80),
+        Some("https") => Some(443),
+        _ => None,
+    })?;
+    Some(format!("{}:{port}", uri.host()?))
+}
+
 /// Asks for what is at a URL.
 pub(crate) fn get(agent: &Agent, url: &str) -> Result<RequestBuilder<WithoutBody>, Error> {
     let url = &*askable(url);

@@ -2,6 +2,9 @@
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+/// Peers that are remembered.
+pub(super) const KNOWN_MAX: usize = 4096;
+
 /// Where a peer is, as its driver calls it.
 pub trait PeerAddress: Copy + Ord {
     /// Its host: peers behind one are told of the same pieces.

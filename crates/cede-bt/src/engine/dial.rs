@@ -1,5 +1,6 @@
 //! Finding peers: whom to dial and over what.
 
+use super::address::KNOWN_MAX;
 use super::conn::{Conn, ConnId};
 use super::crowd::Idlers;
 use super::hearsay::Tellers;
@@ -12,8 +13,6 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use cede_units::{Duration, Instant};
 
-/// Peers that are remembered.
-pub(super) const KNOWN_MAX: usize = 4096;
 /// A peer is not called again sooner than that after the last time, or the last connection's end
 /// ([`Profile::rests_after_end`]); one that could not be reached is left alone for as long, once
 /// more for each failure (libtorrent).

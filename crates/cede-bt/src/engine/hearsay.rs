@@ -4,9 +4,9 @@
 //! third party without end. Hearsay has half of the places in the book of peers, and is called after everybody else: whoever fills
 //! it keeps out no peer that a tracker, the hash table or a person names. Of private networks only those in one tell, as with libtorrent.
 
+use super::address::KNOWN_MAX;
 use super::conn::ConnId;
 use super::crowd::neighbourhood;
-use super::dial::KNOWN_MAX;
 use super::{Engine, PeerAddress};
 use alloc::collections::BTreeMap;
 use cede_units::{Duration, Instant};
@@ -30,11 +30,18 @@ pub(super) struct Tellers(BTreeMap<IpAddr, (Instant, u32)>);
 impl Tellers {
     /// What a host has told; `None` where there are too many that tell.
     fn told(&mut self, now: Instant, host: IpAddr) -> Option<&mut u32> {
-        self.0.retain(|_, (since, _)| now.since(*since) < NEWS_IN);
+        let is_over = |since: Instant| now.since(since) >= NEWS_IN;
         if self.0.len() >= TELLERS_MAX && !self.0.contains_key(&host) {
-            return None;
+            self.0.retain(|_, (since, _)| !is_over(*since));
+            if self.0.len() >= TELLERS_MAX {
+                return None;
+            }
         }
-        Some(&mut self.0.entry(host).or_insert((now, 0)).1)
+        let told = self.0.entry(host).or_insert((now, 0));
+        if is_over(told.0) {
+            *told = (now, 0);
+        }
+        Some(&mut told.1)
     }
 }
 
