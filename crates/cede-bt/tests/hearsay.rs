@@ -101,6 +101,19 @@ fn who_was_told_of_in_vain_makes_room() {
 }
 
 #[test]
+fn of_what_one_host_tells_so_much_is_believed_each_minute() {
+    let mut listener = Listener::new();
+    let id = listener.meet(1);
+    let mut believed = |from| {
+        let told: Vec<SocketAddr> = lies(from).into_iter().chain(lies(from + 200)).collect();
+        listener.engine.hear_of_peers(listener.now, id, &told);
+        let called = listener.calls_in(60).into_iter().filter(|address| told.contains(address));
+        called.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert_eq!([believed(0), believed(1_000)], [200; 2]);
+}
+
+#[test]
 fn nobody_is_made_to_call_one_host_at_all_its_ports() {
     let mut listener = Listener::new();
     let id = listener.meet(1);
