@@ -209,25 +209,32 @@ fn a_file_goes_on_where_it_ended_after_the_sender_was_killed() {
     assert!(place.read("copy") == octets);
 }
 
-#[test]
-fn another_sender_neither_ends_nor_mixes_with_what_is_being_received() {
-    let place = Folder::new("another");
+/// While one sender is slow another comes; what was received into this.
+fn received_beside_another(output: &str, name: &str) -> Vec<u8> {
+    let place = Folder::new(name);
     fs::write(place.path("other"), "other").unwrap();
-    for output in ["copy", "-"] {
-        let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", output]);
-        let to = format!("127.0.0.1:{}", port_of(&mut recv));
-        let mut first = place.start_reading(&["send", "-", &to], Stdio::piped());
-        let mut typed = first.stdin();
-        typed.write_all(b"one ").unwrap();
-        recv.says("sends stdin");
-        place.cede(&["send", "other", &to]).exits(1).complains("somebody else");
-        typed.write_all(b"two").unwrap();
-        drop(typed);
-        first.end().exits(0);
-        let received = recv.end().exits(0);
-        let came = if output == "-" { received.out } else { place.read(output) };
-        assert_eq!(came, b"one two", "{output}");
-    }
+    let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", output]);
+    let to = format!("127.0.0.1:{}", port_of(&mut recv));
+    let mut first = place.start_reading(&["send", "-", &to], Stdio::piped());
+    let mut typed = first.stdin();
+    typed.write_all(b"one ").unwrap();
+    recv.says("sends stdin");
+    place.cede(&["send", "other", &to]).exits(1).complains("somebody else");
+    typed.write_all(b"two").unwrap();
+    drop(typed);
+    first.end().exits(0);
+    let received = recv.end().exits(0);
+    if output == "-" { received.out } else { place.read(output) }
+}
+
+#[test]
+fn another_sender_does_not_end_what_is_being_received() {
+    assert_eq!(received_beside_another("copy", "another-ends"), b"one two");
+}
+
+#[test]
+fn another_sender_does_not_mix_with_what_is_being_received() {
+    assert_eq!(received_beside_another("-", "another-mixes"), b"one two");
 }
 
 #[cfg(unix)]
