@@ -37,16 +37,21 @@ pub fn under(key: Option<&Key>) -> String {
 }
 
 fn read(path: &Path) -> Result<Key, Failure> {
+    let text = interrupt::while_reading(|| text_of(path))?;
+    let text = String::from_utf8(text).unwrap_or_default();
+    Key::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", screen::named(path))))
+}
+
+fn text_of(path: &Path) -> Result<Vec<u8>, Failure> {
     let unreadable = |error: io::Error| {
         Failure::of_system(format!("cannot read the key {}: {error}", screen::named(path)), error.kind())
     };
-    let file = interrupt::while_reading(|| File::open(path)).map_err(unreadable)?;
+    let file = File::open(path).map_err(unreadable)?;
     // Of the file that is open, not of whatever has its name by now.
     refuse_if_shared(path, &file.metadata().map_err(unreadable)?)?;
     let mut text = Vec::new();
-    interrupt::while_reading(|| file.take(MAX_FILE_BYTES).read_to_end(&mut text)).map_err(unreadable)?;
-    let text = String::from_utf8(text).unwrap_or_default();
-    Key::parse(&text).map_err(|error| Failure::Usage(format!("{}: {error}", screen::named(path))))
+    file.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(unreadable)?;
+    Ok(text)
 }
 
 /// A secret that others can read is none.
