@@ -129,7 +129,11 @@
 //! Datagrams that are no uTP come out of [`UtpSocket::foreign`](crate::UtpSocket::foreign), and
 //! [`UtpSocket::send_foreign`](crate::UtpSocket::send_foreign) answers them: a BitTorrent client's DHT, for one.
 //!
-//! # 7. Complete programs
+//! # 7. TCP that yields
+//! Where the other end speaks TCP alone, [`yielding`](crate::yielding) has the same controllers hold back what is written to the system's
+//! connection (Linux).
+//!
+//! # 8. Complete programs
 //! * `examples/echo.rs`: a server, a client, and rates;
 //! * `examples/send_file.rs`: a file with its digest, and the receiver's word that it is whole;
 //! * `examples/blocking.rs`: no tokio, one thread and a `std::net::UdpSocket` per end.

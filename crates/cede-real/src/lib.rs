@@ -147,9 +147,11 @@ mod system;
 mod system;
 mod udp;
 mod way;
+pub mod yielding;
 
 pub use config::{ControllerChoice, LARGEST_DATAGRAM_BYTES, MakeController, SocketConfig, StreamConfig};
 pub use error::{BindError, ConnectError};
 pub use foreign::{Foreign, ForeignDatagram};
 pub use socket::{SocketStatistics, UtpSocket};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, Reading, StreamView, UtpStream};
+pub use yielding::{Yielding, YieldingError, YieldingTcp};

@@ -293,6 +293,7 @@ async fn take_part(metainfo: Metainfo, folder: &Path, (is_seed, is_utp, port): (
         disposition,
         upload_limit: None,
         download_limit: None,
+        tcp_yields: None,
         encryption: Encryption::Off,
         pex: false,
         peer_id,

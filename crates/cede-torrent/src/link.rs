@@ -3,7 +3,7 @@
 use crate::origin::Origin;
 use cede_bt::Transport;
 use cede_bt::mse::{Ciphers, Rc4};
-use cede_real::UtpStream;
+use cede_real::{UtpStream, Yielding, YieldingTcp};
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,6 +16,8 @@ use tokio::net::TcpStream;
 pub enum Stream {
     /// Over TCP.
     Tcp(TcpStream),
+    /// Over TCP, of which a controller says how much is under way.
+    Yielding(Box<YieldingTcp>),
     /// Over uTP.
     Utp(Box<UtpStream>),
 }
@@ -25,14 +27,32 @@ impl Stream {
     #[must_use]
     pub const fn transport(&self) -> Transport {
         match self {
-            Self::Tcp(_) => Transport::Tcp,
+            Self::Tcp(_) | Self::Yielding(_) => Transport::Tcp,
             Self::Utp(_) => Transport::Utp,
+        }
+    }
+
+    /// The same, which yields over TCP too.
+    #[must_use]
+    pub(crate) fn yielding(self, by: &Yielding) -> Self {
+        match self {
+            Self::Tcp(stream) => Self::Yielding(Box::new(by.over(stream))),
+            other => other,
+        }
+    }
+
+    /// The system's connection, where it is one.
+    fn as_tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Tcp(stream) => Some(stream),
+            Self::Yielding(stream) => Some(stream.as_tcp()),
+            Self::Utp(_) => None,
         }
     }
 
     /// Small messages leave at once: requests are one, and a window is soon full of them.
     pub fn no_delay(&self) {
-        if let Self::Tcp(stream) = self {
+        if let Some(stream) = self.as_tcp() {
             let _ = stream.set_nodelay(true);
         }
     }
@@ -40,7 +60,7 @@ impl Stream {
     /// Has what was read acknowledged at once, where the system can be told so.
     pub fn acknowledge(&self) {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        if let Self::Tcp(stream) = self {
+        if let Some(stream) = self.as_tcp() {
             let _ = socket2::SockRef::from(stream).set_tcp_quickack(true);
         }
     }
@@ -48,9 +68,9 @@ impl Stream {
     /// The machine's address that it goes out from to a peer, where the system tells; over uTP from such an origin.
     #[must_use]
     pub(crate) fn from(&self, peer: SocketAddr, origin: Origin) -> Option<IpAddr> {
-        match self {
-            Self::Tcp(stream) => Some(stream.local_addr().ok()?.ip().to_canonical()),
-            Self::Utp(_) => origin.source_towards(peer),
+        match self.as_tcp() {
+            Some(stream) => Some(stream.local_addr().ok()?.ip().to_canonical()),
+            None => origin.source_towards(peer),
         }
     }
 
@@ -58,7 +78,7 @@ impl Stream {
     #[must_use]
     pub fn heard(&self) -> Option<(u64, bool)> {
         match self {
-            Self::Tcp(_) => None,
+            Self::Tcp(_) | Self::Yielding(_) => None,
             Self::Utp(stream) => {
                 let is_awaited = stream.snapshot().is_some_and(|snapshot| snapshot.unacked_bytes > 0);
                 Some((stream.statistics().packets_received, is_awaited))
@@ -69,6 +89,7 @@ impl Stream {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Yielding(stream) => Pin::new(&mut **stream).poll_read(cx, buf),
             Self::Utp(stream) => Pin::new(&mut **stream).poll_read(cx, buf),
         }
     }
@@ -76,6 +97,7 @@ impl Stream {
     fn poll_write(&mut self, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, octets),
+            Self::Yielding(stream) => Pin::new(&mut **stream).poll_write(cx, octets),
             Self::Utp(stream) => Pin::new(&mut **stream).poll_write(cx, octets),
         }
     }
@@ -84,6 +106,7 @@ impl Stream {
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Yielding(stream) => Pin::new(&mut **stream).poll_shutdown(cx),
             Self::Utp(stream) => Pin::new(&mut **stream).poll_shutdown(cx),
         }
     }

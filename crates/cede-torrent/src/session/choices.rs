@@ -8,6 +8,7 @@ use cede_bt::extension::{Extension, Hearsay};
 use cede_bt::metainfo::Info;
 use cede_bt::mixed::MixedRule;
 use cede_bt::{Bitfield, Disposition, Duplicates, Geometry, Profile, Transport};
+use cede_real::Yielding;
 use cede_units::{Duration as Span, Stream as Random};
 
 /// Who asks for nothing for so long gives its upload slot to the next who waits.
@@ -30,6 +31,8 @@ pub struct Choices {
     pub upload_limit: Option<u64>,
     /// Octets per second read at most.
     pub download_limit: Option<u64>,
+    /// What makes connections over TCP yield; the system's rules alone hold for them without it.
+    pub tcp_yields: Option<Yielding>,
     /// Whether connections are enciphered.
     pub encryption: Encryption,
     /// Peers are told by peers.

@@ -74,7 +74,10 @@ struct Task {
 }
 
 /// Runs a connection to its end; whether anything was heard.
-pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, link: Link) -> bool {
+pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, mut link: Link) -> bool {
+    if let Some(yielding) = &inner.choices.tcp_yields {
+        link.stream = link.stream.yielding(yielding);
+    }
     let (id, address) = (shared.borrow().id, shared.borrow().address);
     let origin = inner.state.borrow().origin();
     shared.borrow_mut().from = link.stream.from(address, origin);

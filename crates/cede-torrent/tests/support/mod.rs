@@ -116,6 +116,7 @@ pub fn choices(id: u8, transports: u8) -> Choices {
         disposition: Disposition(transports),
         upload_limit: None,
         download_limit: None,
+        tcp_yields: None,
         encryption: Encryption::Allow,
         pex: true,
         peer_id: peer_id(id),

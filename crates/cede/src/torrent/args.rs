@@ -1,5 +1,6 @@
 //! The options of `cede torrent`.
 
+use super::control::ControlArgs;
 use super::duty::UntilArgs;
 use cede_bt::metainfo::{MAX_PIECE_BYTES, MIN_PIECE_BYTES};
 use cede_bt::{Disposition, Profile};
@@ -356,15 +357,9 @@ pub struct SwarmArgs {
     /// How it behaves among peers: mainline4, libtorrent (uTP first, TCP if that fails) or utorrent3 (both race, uTP wins)
     #[arg(long, value_name = "NAME", default_value = "utorrent3", value_parser = profile)]
     pub profile: Profile,
-    /// The congestion controller of uTP (`cede list controllers`) [default: ledbat]
-    #[arg(short = 'C', long = "controller", value_name = "NAME")]
-    pub controller: Option<String>,
-    /// The queueing delay that uTP aims at [default: the controller's, 100 ms for ledbat] [example: --utp-target-delay 25ms]
-    #[arg(long, value_name = "TIME", visible_alias = "target")]
-    pub utp_target_delay: Option<String>,
-    /// Set a parameter of the controller; may be repeated [example: -s gain=0.5]
-    #[arg(short = 's', long = "set", value_name = "PARAM=VALUE")]
-    pub set: Vec<String>,
+    /// What steers how much is sent.
+    #[command(flatten)]
+    pub control: ControlArgs,
     /// Send no faster, all peers and torrents together [example: --up 500kB/s]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub up: Option<u64>,

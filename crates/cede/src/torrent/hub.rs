@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::screen;
 use cede_bt::Family;
 use cede_bt::metainfo::Info;
+use cede_real::Yielding;
 use cede_torrent::announce::Identity;
 use cede_torrent::dht::OurNode;
 use cede_torrent::limits::Limits;
@@ -40,6 +41,8 @@ const FILES_BESIDE: u64 = 100;
 pub struct Hub {
     /// How swarms are taken part in.
     pub args: SwarmArgs,
+    /// What makes TCP yield.
+    tcp_yields: Option<Yielding>,
     /// Where peers reach us.
     pub listener: Rc<Listener>,
     /// Who is led to us by a router.
@@ -73,9 +76,11 @@ impl Hub {
     /// Waits for the peers of so many torrents.
     pub async fn begin(args: &SwarmArgs, count: usize) -> Result<Rc<Self>, Failure> {
         let open_files = allow_many_files();
+        let tcp_yields = args.control.tcp_yields()?;
         let listener = swarm::listen(args).await?;
         let hub = Rc::new_cyclic(|hub| Self {
             args: args.clone(),
+            tcp_yields,
             mapped: Mapped::begin(args, &listener, Self::hearing(hub.clone())),
             listener,
             turns: Semaphore::new(1),
@@ -207,6 +212,7 @@ impl Hub {
             disposition: args.transport,
             upload_limit: args.up,
             download_limit: args.down,
+            tcp_yields: self.tcp_yields.clone(),
             encryption: args.encryption.into(),
             pex: !args.no_pex,
             peer_id,

@@ -4,6 +4,7 @@ mod alone;
 pub mod args;
 mod asking;
 mod board;
+mod control;
 mod duty;
 mod gauge;
 mod get;

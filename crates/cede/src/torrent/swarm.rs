@@ -4,8 +4,6 @@ use super::args::SwarmArgs;
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::{Disposition, Family};
-use cede_carry::bench::ControllerSpec;
-use cede_real::StreamConfig;
 use cede_torrent::origin::Origin;
 use cede_torrent::session::Listener;
 use std::io::ErrorKind;
@@ -76,7 +74,7 @@ fn check_peers(args: &SwarmArgs) -> Result<(), Failure> {
 /// Waits for peers.
 pub async fn listen(args: &SwarmArgs) -> Result<Rc<Listener>, Failure> {
     check_peers(args)?;
-    let stream = stream_config(args)?;
+    let stream = args.control.stream_config()?;
     let wanted = args.port.unwrap_or(DEFAULT_PORT);
     let mut bound = Listener::bind(args.bind, wanted, args.transport, stream.clone()).await;
     let is_taken = bound.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse);
@@ -93,23 +91,10 @@ pub async fn listen(args: &SwarmArgs) -> Result<Rc<Listener>, Failure> {
 /// Opens connections from a port of its own and takes none.
 pub async fn only_attempts(args: &SwarmArgs) -> Result<Rc<Listener>, Failure> {
     let attempts = Disposition(args.transport.0 & ATTEMPTS);
-    let bound = Listener::bind(args.bind, 0, attempts, stream_config(args)?).await;
+    let bound = Listener::bind(args.bind, 0, attempts, args.control.stream_config()?).await;
     let failed =
         |error: std::io::Error| Failure::of_system(format!("cannot open a port: {error}"), error.kind());
     bound.map(Rc::new).map_err(failed)
-}
-
-/// How uTP streams are opened.
-fn stream_config(args: &SwarmArgs) -> Result<StreamConfig, Failure> {
-    let target = args.utp_target_delay.iter().map(|value| Ok(("target".to_owned(), value.clone())));
-    let set = args.set.iter().map(|text| match text.split_once('=') {
-        Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
-        None => Err(Failure::Usage(format!("-s {text}: write PARAM=VALUE, such as -s gain=0.5"))),
-    });
-    let name = args.controller.clone().unwrap_or_else(|| "ledbat".to_owned());
-    let spec = ControllerSpec { name, params: target.chain(set).collect::<Result<_, _>>()? };
-    let choice = spec.choice().map_err(|error| Failure::Usage(format!("-C {}: {error}", spec.name)))?;
-    Ok(StreamConfig { controller: choice, ..StreamConfig::default() })
 }
 
 /// How long trackers are waited for to whom we say goodbye.
