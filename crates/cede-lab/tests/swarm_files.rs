@@ -5,6 +5,7 @@ use cede_lab::scenario::{Overrides, SWARM_TABLES, parse_swarm, swarm_reference};
 use cede_lab::swarm::{Packets, Swarm, SwarmOutcome, run, run_captured, summary_table, to_json, write};
 use cede_units::Duration;
 use cede_wire::pcap::Reader;
+use cede_wire::utp::{EXT_PADDING, Packet};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -114,6 +115,31 @@ fn a_capture_holds_what_was_moved() {
         sizes.push(count);
     }
     assert!(sizes[0] > sizes[1] && sizes[1] > 100, "{sizes:?}");
+}
+
+/// What fills up a search for the path's MTU lies before the payload and is none of it.
+#[test]
+fn sizes_of_payloads_are_those_of_the_packets_in_the_capture() {
+    let folder = folder("payloads");
+    let mut swarm = example("flash-crowd.toml", &["swarm.content=1 MB", "group.*.transports=10"]);
+    swarm.records.packets = Packets::Sent;
+    let outcome = run_captured(&swarm, &folder, &mut ()).unwrap();
+    let mut noted: BTreeMap<u32, u64> = BTreeMap::new();
+    for (&size, &packets) in outcome.peers.iter().flat_map(|peer| &peer.record.payloads) {
+        *noted.entry(size).or_default() += packets;
+    }
+    let octets = fs::read(folder.join("packets.pcapng")).unwrap();
+    let (mut seen, mut padded): (BTreeMap<u32, u64>, u32) = (BTreeMap::new(), 0);
+    for record in Reader::new(&octets).unwrap() {
+        // IPv4 without options, and UDP.
+        let packet = Packet::decode(&record.unwrap().captured[28..]).unwrap();
+        padded += u32::from(packet.extensions.iter().any(|extension| extension.kind == EXT_PADDING));
+        if packet.payload.len() > 200 {
+            *seen.entry(packet.payload.len() as u32).or_default() += 1;
+        }
+    }
+    assert_eq!(noted, seen);
+    assert!(padded > 20, "{padded}");
 }
 
 /// The rows of a file, by the names of their columns.

@@ -203,7 +203,10 @@ const GROUP: &[OptionDoc] = &[
         words(&[
             ("stay", "never"),
             ("when-done", "`after` they are complete"),
-            ("churn", "after a random time with mean `after`; who is not complete comes back after as long"),
+            (
+                "churn",
+                "after a random time with mean `after`, a second at least; who is not complete comes back after as long",
+            ),
         ]),
         Value("stay"),
         "when-done",

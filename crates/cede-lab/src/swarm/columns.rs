@@ -116,7 +116,7 @@ pub(super) const PAYLOADS: TableFile = TableFile {
         PEER,
         (
             "payload_bytes",
-            "Octets behind the headers of TCP or uTP; packets of up to 200 are no data packets, and left out.",
+            "Octets behind the headers of TCP or uTP, and behind what fills up a search for the path's MTU; packets of up to 200 are no data packets, and left out.",
         ),
         ("packets", "Packets of that size that left the peer, those sent again among them."),
     ],

@@ -9,9 +9,10 @@ use crate::histogram::Histogram;
 use cede_bt::engine::{Action, AnnounceEvent, Chunk, CloseReason, ConnId, Setup, Totals};
 use cede_bt::extension::Extension;
 use cede_bt::{Bitfield, Engine, Transport};
-use cede_net::{Datagram, Foresight, Host, HostId, Input, Output};
+use cede_net::{Datagram, Foresight, Host, HostId, Input, Output, Protocol};
 use cede_units::{Duration, Instant, Stream};
 use cede_wire::Payload;
+use cede_wire::utp::Packet;
 use sha1::{Digest, Sha1};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -419,13 +420,10 @@ impl SwarmHost {
             return;
         }
         // Acknowledgements and control messages are short; what is of interest is the content's.
-        for datagram in sends.iter().filter(|datagram| datagram.payload.len() > 200) {
+        for bytes in sends.iter().filter_map(content_bytes) {
             // Most are as long as the one before: the map is looked at where one is not.
-            if self.alike.0 != datagram.payload.len() {
-                count(
-                    &mut self.record.payloads,
-                    core::mem::replace(&mut self.alike, (datagram.payload.len(), 0)),
-                );
+            if self.alike.0 != bytes {
+                count(&mut self.record.payloads, core::mem::replace(&mut self.alike, (bytes, 0)));
             }
             self.alike.1 += 1;
             if let Some(last) = self.last_send.replace(now) {
@@ -503,6 +501,26 @@ fn count(sizes: &mut BTreeMap<u32, u64>, (size, packets): (u32, u64)) {
     if packets > 0 {
         *sizes.entry(size).or_default() += packets;
     }
+}
+
+/// Packets with no more behind their headers are no data packets.
+const CONTROL_BYTES: u32 = 200;
+
+/// Octets behind the headers of a data packet.
+fn content_bytes(datagram: &Datagram) -> Option<u32> {
+    let mut bytes = datagram.payload.len();
+    if bytes > CONTROL_BYTES && datagram.protocol == Protocol::Udp && datagram.dont_fragment {
+        bytes = probed_bytes(datagram);
+    }
+    (bytes > CONTROL_BYTES).then_some(bytes)
+}
+
+/// The same of a search for the path's MTU: what fills it up is an extension, of which the octets that the head does not hold go before the
+/// payload.
+#[cold]
+fn probed_bytes(datagram: &Datagram) -> u32 {
+    let octets = [&datagram.head[..], &datagram.payload.to_vec()].concat();
+    Packet::decode(&octets).map_or(datagram.payload.len(), |packet| packet.payload.len() as u32)
 }
 
 /// The octets of a piece through SHA-1, as a client would.
