@@ -187,11 +187,6 @@ impl Results {
         self.of(&crowd_key(per_machine, rtt_ms))
     }
 
-    /// A seed in a system of a set.
-    pub(super) fn system(&self, kbps: u64, set: [usize; 3], seed: usize) -> &[Measured] {
-        self.of(&systems_key(kbps, set, seed))
-    }
-
     /// Figures 8 and 9.
     pub(super) fn systems(&self) -> impl Iterator<Item = (&Setting, &[Measured])> {
         let is = |setting: &Setting| setting.key.starts_with("systems");

@@ -80,6 +80,13 @@ impl Setting {
         }
     }
 
+    /// The longest round trip between two machines.
+    pub(super) fn longest_rtt(&self) -> Duration {
+        let mut delays: Vec<Duration> = self.devices.iter().map(|device| device.ethernet).collect();
+        delays.sort_unstable();
+        delays.iter().rev().take(2).fold(Duration::ZERO, |sum, &delay| sum + delay) * 2
+    }
+
     /// The swarm of one iteration.
     #[must_use]
     pub fn swarm(&self, repetition: u32) -> Swarm {
