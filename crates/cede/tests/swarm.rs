@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use support::Folder;
+use support::{Folder, Running};
 
 const SWARM: &str = r#"name = "small"
 
@@ -360,6 +360,38 @@ fn an_interrupted_swarm_is_kept_as_far_as_it_came() {
     assert_eq!((&summary["interrupted"], &summary["complete"]), (&true.into(), &0.into()));
     assert!(summary["ended_s"].as_f64().unwrap() >= 1.0, "{summary}");
     assert_eq!(rows(&place, "out/peers.csv").len(), 5);
+}
+
+/// Who is ended by force leaves word of whose files these are, and the same command replaces them.
+#[test]
+fn a_swarm_that_was_ended_by_force_is_replaced() {
+    let place = place("forced");
+    place.cede(&["run", "small.toml", "-o", "out"]).exits(0);
+    let large = ["-s", "swarm.content=4 GB", "-s", "swarm.piece=4 MiB", "-s", "group.*.uplink=10 Mbit/s"];
+    let running = place.start(&[&["run", "small.toml", "-o", "out", "--pcap"][..], &large].concat());
+    let patience = std::time::Instant::now();
+    while !place.path("out/packets.pcapng").exists() && patience.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    running.kill();
+    let summary: Value = serde_json::from_str(&place.text("out/summary.json")).unwrap();
+    assert_eq!((&summary["interrupted"], &summary["complete"]), (&true.into(), &Value::Null));
+    assert!(!place.path("out/peers.csv").exists(), "of an earlier run nothing stands beside this one");
+    place.cede(&["run", "small.toml", "-o", "out"]).exits(0);
+    assert!(!place.path("out/packets.pcapng").exists() && place.path("out/peers.csv").exists());
+}
+
+/// A file that finds no room, as on a full disk.
+#[test]
+#[cfg(unix)]
+fn a_swarm_whose_tables_find_no_room_is_replaced() {
+    let place = place("room");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", r#"ulimit -f 8; exec "$@""#, "sh", env!("CARGO_BIN_EXE_cede")]);
+    command.args(["run", "small.toml", "-o", "out"]).current_dir(place.path(""));
+    Running::begin(&mut command).end().exits(1).complains("queue.csv");
+    assert!(place.path("out/peers.csv").exists());
+    place.cede(&["run", "small.toml", "-o", "out"]).exits(0);
 }
 
 #[test]

@@ -35,7 +35,7 @@ The run folder holds:
 | file | what it holds |
 |---|---|
 | `swarm.toml` | the file that was run; overrides are in `summary.json` |
-| `summary.md`, `summary.json` | a few numbers, TCP's share being that on the uplinks, headers included, or of blocks where a group has no uplink; the second with every peer, the seed of the random numbers, the overrides, the files |
+| `summary.md`, `summary.json` | a few numbers, TCP's share being that on the uplinks, headers included, or of blocks where a group has no uplink; the second with every peer, the seed of the random numbers, the overrides, the files, of which it tells alone until the run has ended, as one that was interrupted |
 | `peers.csv` | a row per peer: arrival, completion, departure, octets up and down by transport, connections, HAVEs, requests, redundant and cut octets, mean RTT estimate; what a complete leecher had down is the content, the redundant and the cut octets; of a peer that comes back, over all of its stays |
 | `links.csv` | a row per uplink, and per downlink where there are any: dequeues, queue, octets by transport, drops |
 | `tracker.csv` | a row per announce |

@@ -4,7 +4,7 @@ use super::columns::{
     GAPS, LINKS, PAYLOADS, PEERS, PIECES, QUEUE, ROUNDS, RTTS, TRACKER, TableFile, UNCHOKES,
 };
 use super::host::HostRecord;
-use super::model::Swarm;
+use super::model::{Swarm, SwarmRecords};
 use super::outcome::{PeerOutcome, SwarmOutcome};
 use crate::histogram::Histogram;
 use cede_plot::{Cell, Table};
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+
+const SUMMARY: &str = "summary.md";
 
 /// Of what is written down as percentiles.
 const PERCENTS: [f64; 7] = [1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 99.0];
@@ -125,21 +127,13 @@ fn peer_json(swarm: &Swarm, peer: &PeerOutcome) -> Value {
     })
 }
 
-/// Writes everything that was recorded into a folder, which is made if it is not there. Answers with the files.
-///
-/// # Errors
-/// What the file system says, and of which file.
-pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(folder)?;
-    let mut files = vec![
-        ("summary.md", summary_table(swarm, outcome).to_markdown()),
-        (PEERS.name, peers_table(outcome).to_csv()),
-        (LINKS.name, links(outcome)),
-        (TRACKER.name, tracker(outcome)),
-    ];
-    let records = swarm.records;
-    let optional = [
-        (records.pieces, PIECES.name, pieces as fn(&SwarmOutcome) -> String),
+/// What makes the text of a table.
+type Make = fn(&SwarmOutcome) -> String;
+
+/// The tables that are written where they are asked for.
+fn optional(records: SwarmRecords) -> impl Iterator<Item = (&'static str, Make)> {
+    let tables: [(bool, &str, Make); 7] = [
+        (records.pieces, PIECES.name, pieces),
         (records.unchokes, UNCHOKES.name, unchokes),
         (records.unchokes, ROUNDS.name, rounds),
         (records.sends, PAYLOADS.name, payloads),
@@ -147,8 +141,30 @@ pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result
         (records.rtt, RTTS.name, rtts),
         (records.queue, QUEUE.name, queue),
     ];
-    files
-        .extend(optional.iter().filter(|(wanted, ..)| *wanted).map(|(_, name, make)| (*name, make(outcome))));
+    tables.into_iter().filter(|(wanted, ..)| *wanted).map(|(_, name, make)| (name, make))
+}
+
+/// The files that [`write`] makes of a swarm.
+#[must_use]
+pub fn file_names(swarm: &Swarm) -> Vec<&'static str> {
+    let always = [SUMMARY, PEERS.name, LINKS.name, TRACKER.name];
+    always.into_iter().chain(optional(swarm.records).map(|(name, _)| name)).collect()
+}
+
+/// Writes everything that was recorded into a folder, which is made if it is not there. Answers with the files.
+///
+/// # Errors
+/// What the file system says, and of which file.
+pub fn write(swarm: &Swarm, outcome: &SwarmOutcome, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder)?;
+    let mut files = vec![
+        (SUMMARY, summary_table(swarm, outcome).to_markdown()),
+        (PEERS.name, peers_table(outcome).to_csv()),
+        (LINKS.name, links(outcome)),
+        (TRACKER.name, tracker(outcome)),
+    ];
+    let wanted = optional(swarm.records);
+    files.extend(wanted.map(|(name, make)| (name, make(outcome))));
     let write = |(name, text): (&str, String)| {
         let path = folder.join(name);
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));

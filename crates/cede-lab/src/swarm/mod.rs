@@ -22,7 +22,7 @@ mod timers;
 mod tracker;
 
 pub use columns::{TABLE_FILES, TableFile};
-pub use files::{peers_table, summary_table, to_json, write};
+pub use files::{file_names, peers_table, summary_table, to_json, write};
 pub use host::{HostRecord, SwarmHost};
 pub(crate) use layout::IMMEDIATE;
 pub use meter::{LinkRecord, QueueEntry, SwarmMeter};

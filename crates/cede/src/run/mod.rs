@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// What the file of a swarm is called in its folder.
 const SWARM: &str = "swarm.toml";
+/// What it says about itself.
+const SUMMARY: &str = "summary.json";
 /// What a swarm's packets are written to.
 const CAPTURE: &str = "packets.pcapng";
 
@@ -79,7 +81,7 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
     }
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from("cede-out").join(&swarm.name));
     // Before anything is computed.
-    let folder = Folder::claim(&path)?;
+    let folder = begin(&swarm, &path)?;
     let mut attendant = SwarmAttendant { progress: Progress::begin(), end: Instant::ZERO + swarm.duration };
     let outcome = swarm::run_captured(&swarm, &path, &mut attendant);
     attendant.progress.end();
@@ -96,6 +98,27 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
         screen::print(&json)?;
     }
     judge(&swarm, &outcome)
+}
+
+/// The folder of a swarm that has not ended yet. An earlier run in it goes at once; and who is ended by force, or finds the disk full, leaves
+/// word of whose files these are.
+fn begin(swarm: &swarm::Swarm, path: &Path) -> Result<Folder, Failure> {
+    let folder = Folder::claim(path)?;
+    let mut files = swarm::file_names(swarm);
+    files.push(SWARM);
+    if swarm.records.packets != Packets::None {
+        files.push(CAPTURE);
+    }
+    let word = serde_json::json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "name": swarm.name,
+        "seed": swarm.seed,
+        "interrupted": true,
+        "files": files,
+    });
+    folder.replace(SUMMARY, format!("{word:#}\n").as_bytes())?;
+    folder.sweep(&[SUMMARY]);
+    Ok(folder)
 }
 
 /// Writes what a swarm showed into its folder, in place of an earlier run. Answers with how many files there are, and with
@@ -122,9 +145,8 @@ fn keep(
     json["command"] = repeat(args, overrides.texts(), path, SWARM).into();
     json["files"] = names.clone().into();
     let json = format!("{json:#}\n");
-    names.push("summary.json");
-    folder.sweep(&names);
-    folder.write("summary.json", json.as_bytes())?;
+    names.push(SUMMARY);
+    folder.replace(SUMMARY, json.as_bytes())?;
     Ok((names.len(), json))
 }
 
