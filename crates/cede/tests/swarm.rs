@@ -267,6 +267,7 @@ fn a_swarm_that_does_not_finish_says_why() {
     let alone = run(&["group.seed.transports=5", "group.tcp.transports=16"]);
     alone.complains("4 of 4 leechers are not complete: by their `transports` nobody can connect to tcp");
     run(&["group.utp.at=48 h"]).complains("after 20 s, and 2 of them never came");
+    run(&["group.seed.at=48 h"]).complains("after 20 s: no seed ever came, they arrive later");
     run(&["group.*.transports=0"]).complains("not complete");
     let summary = place.text("out/summary.md");
     assert!(summary.lines().any(|line| line.contains("over TCP") && line.contains('–')), "{summary}");

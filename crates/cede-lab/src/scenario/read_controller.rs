@@ -31,12 +31,22 @@ pub(crate) fn read(
     flow: Origin,
     protocol: ProtocolKind,
 ) -> Option<ControllerSpec> {
+    read_or(reader, node, flow, default_name(protocol))
+}
+
+/// The same, where without a name it is another controller.
+pub(crate) fn read_or(
+    reader: &mut Reader<'_>,
+    node: Option<&Node>,
+    flow: Origin,
+    default: &str,
+) -> Option<ControllerSpec> {
     let origin = node.map_or(flow, |node| node.origin);
     let (name, name_origin) = match node.map(|node| &node.value) {
-        None => (default_name(protocol), origin),
+        None => (default, origin),
         Some(Value::Text(name)) => (name.as_str(), origin),
         Some(Value::Table(table)) => match table.get("name").map(|entry| &entry.node) {
-            None => (default_name(protocol), origin),
+            None => (default, origin),
             Some(Node { origin, value: Value::Text(name) }) => (name.as_str(), *origin),
             Some(other) => return refuse_name(reader, other),
         },

@@ -379,15 +379,12 @@ fn read_controllers(
     fields: &Fields<'_>,
     profile: Option<&Profile>,
 ) -> Option<Controllers> {
-    let names_one = fields.node("controller").is_some();
-    let utp = read_controller::read(reader, fields.node("controller"), fields.at, ProtocolKind::Utp);
+    let usual = Group::controller_of(profile.unwrap_or(&Profile::LIBTORRENT)).name;
+    let utp = read_controller::read_or(reader, fields.node("controller"), fields.at, &usual);
     let tcp = read_controller::read(reader, fields.node("tcp_controller"), fields.at, ProtocolKind::Tcp);
     let target: Option<Option<Duration>> = fields.maybe(reader, "target");
     let stack: Option<String> = fields.get(reader, "stack");
     let (mut utp, tcp) = (utp?, tcp?);
-    if !names_one && let Some(profile) = profile {
-        utp = Group::controller_of(profile);
-    }
     if let Some(target) = target? {
         utp.params.set("target", ParamValue::Duration(target));
         if let Err(error) = cede_cc::registry::resolve(&utp.name, &utp.params) {
@@ -520,6 +517,21 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
         let octets = of("downlink = \"16 Mbit/s\"\nbuffer = \"125 kB\"");
         assert_eq!(octets, (QueueLimit::Bytes(125_000), Some(QueueLimit::Bytes(125_000))));
         assert_eq!(of("buffer = \"100 ms\""), (QueueLimit::Bytes(25_000), None));
+    }
+
+    /// Parameters without a name are those of the controller that the group has without them.
+    #[test]
+    fn parameters_alone_change_the_profiles_controller() {
+        let of = |lines: &str| {
+            let text = TEXT.replace("controller = \"ledbat-libutp\"\ntarget = \"25 ms\"", lines);
+            let utp = parse_swarm("swarm.toml", &text, &Overrides::none()).unwrap().groups.remove(1).utp;
+            (utp.name, utp.params.get("target").cloned())
+        };
+        let target = Some(ParamValue::Duration(Duration::from_millis(40)));
+        let alone = "controller = { target = \"40 ms\" }";
+        assert_eq!(of(alone), ("ledbat-libtorrent".into(), target.clone()));
+        assert_eq!(of("target = \"40 ms\""), ("ledbat-libtorrent".into(), target.clone()));
+        assert_eq!(of(&format!("{alone}\nprofile = \"mainline4\"")), ("ledbat".into(), target));
     }
 
     #[test]

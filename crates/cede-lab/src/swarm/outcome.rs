@@ -187,10 +187,7 @@ pub fn unfinished(swarm: &Swarm, outcome: &SwarmOutcome) -> Option<String> {
         .collect();
     let absent = lacking.iter().filter(|peer| peer.record.arrived_at.is_none()).count();
     Some(match (&alone[..], absent) {
-        ([], 0) => match abandoned_at(outcome) {
-            Some(at) => format!("{count} after {}: the last seed left at {at}", swarm.duration),
-            None => format!("{count} after {}", swarm.duration),
-        },
+        ([], 0) => format!("{count} after {}{}", swarm.duration, seeds_absence(outcome)),
         ([], _) => {
             format!("{count} after {}, and {absent} of them never came: they arrive later", swarm.duration)
         }
@@ -198,11 +195,15 @@ pub fn unfinished(swarm: &Swarm, outcome: &SwarmOutcome) -> Option<String> {
     })
 }
 
-/// When the last seed left for good, if all have.
-fn abandoned_at(outcome: &SwarmOutcome) -> Option<Instant> {
-    let seeds = outcome.peers.iter().filter(|peer| peer.role == Role::Seed);
-    let left: Option<Vec<Instant>> = seeds.map(|peer| peer.record.left_at).collect();
-    left?.into_iter().max()
+/// What is to be said where all seeds have left for good, or none has come.
+fn seeds_absence(outcome: &SwarmOutcome) -> String {
+    let seeds = || outcome.peers.iter().filter(|peer| peer.role == Role::Seed).map(|peer| &peer.record);
+    if seeds().all(|seed| seed.arrived_at.is_none()) {
+        return ": no seed ever came, they arrive later".to_string();
+    }
+    let left: Option<Vec<Instant>> = seeds().map(|seed| seed.left_at).collect();
+    let last = left.and_then(|left| left.into_iter().max());
+    last.map_or_else(String::new, |at| format!(": the last seed left at {at}"))
 }
 
 /// Whether no peer of a group can connect to any other, whoever calls.
