@@ -23,7 +23,7 @@ pub use sweep::{sweep_jobs, sweep_report};
 
 use super::swarms::{Command, Paper, Part, Report, show};
 use cede_plot::{Cell, Table};
-use published::TABLE_IV;
+use published::{SYSTEMS, TABLE_IV};
 
 const PAPER: Paper = Paper {
     name: "rao10",
@@ -63,16 +63,24 @@ fn parts(results: &Results) -> Vec<Part> {
         drawn("Figure 7: pieces at leechers", "fig7", draw::fig7(results)),
     ];
     let mut systems = drawn("Figures 8 and 9: autonomous systems", "fig8", draw::fig8(results));
-    systems.prose =
-        "Tables I to III are the devices' delays and the round trips that follow from them.".into();
     systems.table = Some(systems_table(results));
     parts.push(systems);
-    parts.push(Part {
-        heading: "Table IV".to_string(),
-        prose: "Mean completion times in seconds beside the paper's, and how far off they are.".to_string(),
+    let tabled = |heading: &str, prose: &str, table| Part {
+        heading: heading.to_string(),
+        prose: prose.to_string(),
         picture: None,
-        table: Some(table_iv(results)),
-    });
+        table: Some(table),
+    };
+    parts.push(tabled(
+        "Tables I to III",
+        "Delays in ms of the systems' devices, at egress and at ingress, and the round trips in ms that follow from them.",
+        delays_table(),
+    ));
+    parts.push(tabled(
+        "Table IV",
+        "Mean completion times in seconds beside the paper's, and how far off they are.",
+        table_iv(results),
+    ));
     parts
 }
 
@@ -100,6 +108,20 @@ fn table_iv(results: &Results) -> Table {
     table
 }
 
+/// Each system's devices, and how far it is through them to itself and to the others: across two devices there, and two back.
+fn delays_table() -> Table {
+    let to = (1..=SYSTEMS.len()).map(|number| format!("to AS'{number}"));
+    let headings = ["system", "loopback", "Ethernet", "within"].map(str::to_string);
+    let mut table = Table::new(headings.into_iter().chain(to));
+    for (number, &(loopback, ethernet)) in (1..).zip(&SYSTEMS) {
+        let there = SYSTEMS.iter().map(|&(_, other)| 2 * (ethernet + other));
+        let delays = [loopback, ethernet, 4 * loopback].into_iter().chain(there);
+        let cells = delays.map(|ms| Cell::number(ms as f64, 0));
+        table.push([Cell::from(format!("AS{number}"))].into_iter().chain(cells));
+    }
+    table
+}
+
 fn systems_table(results: &Results) -> Table {
     let mut table = Table::new(["kB/s", "systems", "seed in", "T s"]);
     for (setting, runs) in results.systems() {
@@ -113,4 +135,18 @@ fn systems_table(results: &Results) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_table_has_their_delays_and_round_trips() {
+        let text = delays_table().to_csv();
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows[0], "system,loopback,Ethernet,within,to AS'1,to AS'2,to AS'3,to AS'4,to AS'5");
+        assert_eq!([rows[1], rows[4]], ["AS1,2,5,8,20,40,60,210,210", "AS4,25,100,100,210,230,250,400,400"]);
+        assert_eq!(rows.len(), 6);
+    }
 }

@@ -104,7 +104,7 @@ pub(super) fn fig4(results: &Results) -> Figure {
     let by_queue = |point: &[f64; 3]| (point[1], point[2]);
     let with_tcp = points.iter().filter(|point| point[0] > 1.0).map(by_share).collect();
     Figure::new("Completion time by traffic and by queue")
-        .caption("Each point is one run at 1 Mbit/s. The regression by share leaves out the swarms without TCP, as the paper's.")
+        .caption("Each point is one run at 1 Mbit/s. The regression by share leaves out swarms with 1 % of TCP and less, as the paper's those without.")
         .columns(2)
         .panel_height(190.0)
         .panel(panel("share of TCP", Axis::new("octets over TCP").unit("%"), &by_share, with_tcp))

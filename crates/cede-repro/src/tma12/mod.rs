@@ -44,20 +44,24 @@ pub fn report(results: &Results) -> Report {
         picture: Some((name, figure)),
         table: None,
     };
-    let mut parts = vec![
+    let tabled = |heading: &str, prose: &str, table| Part {
+        heading: heading.to_string(),
+        prose: prose.to_string(),
+        picture: None,
+        table: Some(table),
+    };
+    let parts = vec![
         picture("fig1", "Figure 1: target delay", "", draw::fig1(results)),
         picture("fig2", "Figure 2: homogeneous swarms", "", draw::fig2(results)),
         picture("fig3", "Figure 3: heterogeneous swarms", "", draw::fig3(results)),
         picture("fig4", "Figure 4: completion time by traffic and by queue", "", draw::fig4(results)),
+        tabled("The swarms of Figures 2 to 4", "", swarms_table(results)),
+        tabled(
+            "Questions that the paper left",
+            "Several peers behind one uplink, targets and capacities that differ, and leechers that come and go.",
+            questions_table(results),
+        ),
     ];
-    parts[1].table = Some(swarms_table(results));
-    parts.push(Part {
-        heading: "Questions that the paper left".to_string(),
-        prose: "Several peers behind one uplink, targets and capacities that differ, and leechers that come and go."
-            .to_string(),
-        picture: None,
-        table: Some(questions_table(results)),
-    });
     Report::new(
         PAPER,
         Command { what: "tma12", quick: results.request.quick },
