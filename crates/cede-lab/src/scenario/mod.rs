@@ -28,6 +28,7 @@ mod read_changes;
 mod read_controller;
 mod read_flow;
 mod read_links;
+mod read_presence;
 mod read_queue;
 mod read_swarm;
 mod read_topology;

@@ -6,10 +6,11 @@ use super::model::{Buffer, Limit};
 use super::overrides::{Overrides, overridden};
 use super::problem::{Problem, Sources};
 use super::read_controller;
+use super::read_presence::{check_trace, read_arrival, read_departure, times};
 use super::reader::{Fields, Reader};
 use crate::swarm::{
-    Arrival, ControllerChoice, Departure, Device, Group, Hashing, IMMEDIATE, Links, Packets, Role, Swarm,
-    SwarmRecords, TcpStack, UtpStack,
+    ControllerChoice, Device, Group, Hashing, IMMEDIATE, Links, Packets, Role, Swarm, SwarmRecords, TcpStack,
+    UtpStack,
 };
 use cede_bt::{Disposition, Geometry, Profile};
 use cede_cc::ParamValue;
@@ -207,11 +208,6 @@ fn is_time(text: &str) -> bool {
     text.parse::<Duration>().is_ok()
 }
 
-/// Times between commas.
-fn times(text: &str) -> Option<Vec<Duration>> {
-    text.split(',').map(|time| time.trim().parse().ok()).collect()
-}
-
 fn read_groups(reader: &mut Reader<'_>, root: &Fields<'_>, machines: &[String]) -> Option<Vec<Group>> {
     let nodes = root.list(reader, "group");
     if nodes.is_empty() {
@@ -264,6 +260,7 @@ fn read_group(reader: &mut Reader<'_>, node: &Node, machines: &[String]) -> Opti
     group.tcp_stack = tcp_stack_of(&tcp_stack?);
     group.disposition = Disposition(transports? as u8);
     (group.arrival, group.departure) = (arrival?, departure?);
+    check_trace(reader, &fields, &group);
     group.upload_limit = limit?;
     (group.packet_bytes, group.offload_bytes) = (packet?.0 as u32, offload?.0 as u32);
     group.machine = machine?;
@@ -400,53 +397,6 @@ fn read_controllers(
     Some((utp, stack, tcp))
 }
 
-fn read_arrival(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Arrival> {
-    let word: Option<String> = fields.get(reader, "arrival");
-    let at = fields.get(reader, "at");
-    let within = fields.get(reader, "within");
-    let gap = fields.get(reader, "gap");
-    let listed: Option<String> = fields.get(reader, "times");
-    let word = word?;
-    let others: &[&str] = match word.as_str() {
-        "poisson" => &["within", "times"],
-        "trace" => &["at", "within", "gap"],
-        _ => &["gap", "times"],
-    };
-    fields.refuse(reader, others, &format!("arrival is \"{word}\""));
-    match word.as_str() {
-        "poisson" => Some(Arrival::Poisson { from: at?, gap: gap? }),
-        "trace" => match listed.map(|text| times(&text).ok_or(text))? {
-            Ok(times) => Some(Arrival::Trace(times)),
-            Err(text) => {
-                let help = vec!["allowed: times between commas, as \"0 s, 5 s, 20 s\"".into()];
-                let none = "arrival is \"trace\", and there are no `times`";
-                let what = if text.is_empty() { none } else { "`times` is no list of times" };
-                reader.report(fields.origin("times"), what, help);
-                None
-            }
-        },
-        _ => Some(Arrival::Together { at: at?, within: within? }),
-    }
-}
-
-fn read_departure(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Departure> {
-    let word: Option<String> = fields.get(reader, "departure");
-    let after: Option<Duration> = fields.get(reader, "after");
-    let word = word?;
-    if word == "stay" {
-        fields.refuse(reader, &["after"], "departure is \"stay\"");
-    }
-    if word == "churn" && after == Some(Duration::ZERO) {
-        let help = vec!["allowed: a time above 0".into()];
-        reader.report(fields.origin("after"), "`after` is missing: how long peers stay, on the mean", help);
-    }
-    Some(match word.as_str() {
-        "when-done" => Departure::WhenDone(after?),
-        "churn" => Departure::Churn(after?),
-        _ => Departure::Stay,
-    })
-}
-
 fn read_machine(reader: &mut Reader<'_>, fields: &Fields<'_>, machines: &[String]) -> Option<usize> {
     let Some(name) = fields.maybe::<String>(reader, "machine")? else { return Some(0) };
     let found = machines.iter().position(|machine| *machine == name);
@@ -465,6 +415,7 @@ fn read_machine(reader: &mut Reader<'_>, fields: &Fields<'_>, machines: &[String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::swarm::Departure;
 
     const TEXT: &str = r#"
 name = "mixed"
@@ -543,6 +494,7 @@ matrix = "0 ms, 40 ms; 40 ms, 10 ms"
             ("40 ms; 40 ms", "40 ms", "matrix"),
             ("role = \"seed\"", "role = \"leecher\"", "nobody has the content"),
             ("\"0 s, 5 s\"", "\"never\"", "times"),
+            ("\"0 s, 5 s\"", "\"0 s, 5 s, 6 s, 7 s\"", "4 times for 3 peers"),
             ("\"40 packets\"", "\"2 BDP\"", "BDP"),
             ("\"ledbat-libutp\"", "\"led\"", "led"),
             ("role = \"seed\"", "role = \"sead\"", "sead"),

@@ -188,7 +188,7 @@ const GROUP: &[OptionDoc] = &[
         words(&[
             ("together", "at `at`, within `within` of each other"),
             ("poisson", "from `at` on, with a mean gap of `gap`"),
-            ("trace", "at the `times`; the last of them serves for whoever is left"),
+            ("trace", "at the `times`, one for each at most; the last of them serves for whoever is left"),
         ]),
         Value("together"),
         "poisson",

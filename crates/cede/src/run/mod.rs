@@ -1,6 +1,7 @@
 //! `cede run`: any scenario.
 
 pub mod args;
+mod room;
 
 use crate::dataset::PARQUET;
 use crate::execute::{Job, execute};
@@ -76,6 +77,9 @@ fn refuse_forms(args: &RunArgs) -> Result<(), Failure> {
 fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Failure> {
     let mut swarm = parse_swarm(&args.scenario, text, overrides).map_err(Failure::Scenario)?;
     prefer_large_pages(&args.scenario);
+    if let Some(remark) = room::check(&swarm)? {
+        screen::mention(&remark);
+    }
     if let Some(vantage) = args.pcap {
         swarm.records.packets = packets(vantage.into());
     }
