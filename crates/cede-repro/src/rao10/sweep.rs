@@ -99,7 +99,13 @@ pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report
         },
     ];
     let paper = Paper { name: "rao10-sweep", ..PAPER };
-    Report::new(paper, Command { what: "rao10 --sweep", quick: request.quick }, Vec::new(), parts, &cells)
+    Report::new(
+        paper,
+        Command { what: "rao10 --sweep", reading: None, quick: request.quick },
+        Vec::new(),
+        parts,
+        &cells,
+    )
 }
 
 fn table(cells: &Cells<Setting>, readings: &[Reading], of: &[(u64, u64)], case: Case) -> Table {

@@ -29,13 +29,19 @@ pub struct Paper {
 pub struct Command {
     /// The paper, with `--sweep` or without.
     pub what: &'static str,
+    /// With `--reading`: another one of what the paper leaves open.
+    pub reading: Option<&'static str>,
     /// With `--quick`: less than the paper has.
     pub quick: bool,
 }
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cede repro {}{}", self.what, if self.quick { " --quick" } else { "" })
+        write!(f, "cede repro {}", self.what)?;
+        if let Some(reading) = self.reading {
+            write!(f, " --reading '{}'", reading.replace('\'', "'\\''"))?;
+        }
+        f.write_str(if self.quick { " --quick" } else { "" })
     }
 }
 
@@ -221,7 +227,7 @@ mod tests {
         let said = |quick| {
             let report = Report {
                 paper: Paper { name: "x", title: "X", lead: "A hundred peers.", quick: "Ten of them." },
-                command: Command { what: "x", quick },
+                command: Command { what: "x", reading: None, quick },
                 claims: Vec::new(),
                 parts: Vec::new(),
                 coverage: [2, 2],

@@ -5,7 +5,7 @@
 //! ```
 //! * [`setting`] is the paper's swarms and what is read into them where it is silent.
 //! * `claims` holds A1 to A20, each with a criterion that is computed from the data; `draw` the four figures.
-//! * `sweep` runs the same swarms under other readings of what the paper leaves open, and judges them by the same claims.
+//! * `reading` reads what the paper leaves open in other ways; `sweep` runs the same swarms under each, and judges them by the same claims.
 //!
 //! **Invariant:** a criterion knows the published figures, and no parameter of a run does.
 //!
@@ -14,10 +14,12 @@
 
 mod claims;
 mod draw;
+mod reading;
 mod results;
 pub mod setting;
 mod sweep;
 
+pub use reading::Reading;
 pub use results::{Request, Results};
 pub use sweep::{sweep_jobs, sweep_report};
 
@@ -38,9 +40,33 @@ alone, each once.",
 /// Draws and judges.
 #[must_use]
 pub fn report(results: &Results) -> Report {
-    let picture = |name, heading: &str, prose: &str, figure| Part {
+    draw_and_judge(results, None)
+}
+
+/// The same of swarms under another reading.
+fn draw_and_judge(results: &Results, reading: Option<&'static str>) -> Report {
+    let first = reading.map(|says| Part {
+        heading: "Another reading".to_string(),
+        prose: format!(
+            "What the paper leaves open is read in another way here: {says}. All else is as without."
+        ),
+        picture: None,
+        table: None,
+    });
+    let name = if reading.is_some() { "tma12-reading" } else { PAPER.name };
+    Report::new(
+        Paper { name, ..PAPER },
+        Command { what: "tma12", reading, quick: results.request.quick },
+        claims::claims(results),
+        first.into_iter().chain(parts(results)).collect(),
+        &results.cells,
+    )
+}
+
+fn parts(results: &Results) -> [Part; 6] {
+    let picture = |name, heading: &str, figure| Part {
         heading: heading.to_string(),
-        prose: prose.to_string(),
+        prose: String::new(),
         picture: Some((name, figure)),
         table: None,
     };
@@ -50,25 +76,18 @@ pub fn report(results: &Results) -> Report {
         picture: None,
         table: Some(table),
     };
-    let parts = vec![
-        picture("fig1", "Figure 1: target delay", "", draw::fig1(results)),
-        picture("fig2", "Figure 2: homogeneous swarms", "", draw::fig2(results)),
-        picture("fig3", "Figure 3: heterogeneous swarms", "", draw::fig3(results)),
-        picture("fig4", "Figure 4: completion time by traffic and by queue", "", draw::fig4(results)),
+    [
+        picture("fig1", "Figure 1: target delay", draw::fig1(results)),
+        picture("fig2", "Figure 2: homogeneous swarms", draw::fig2(results)),
+        picture("fig3", "Figure 3: heterogeneous swarms", draw::fig3(results)),
+        picture("fig4", "Figure 4: completion time by traffic and by queue", draw::fig4(results)),
         tabled("The swarms of Figures 2 to 4", "", swarms_table(results)),
         tabled(
             "Questions that the paper left",
             "Several peers behind one uplink, targets and capacities that differ, and leechers that come and go.",
             questions_table(results),
         ),
-    ];
-    Report::new(
-        PAPER,
-        Command { what: "tma12", quick: results.request.quick },
-        claims::claims(results),
-        parts,
-        &results.cells,
-    )
+    ]
 }
 
 fn swarms_table(results: &Results) -> Table {

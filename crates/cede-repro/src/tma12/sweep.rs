@@ -3,116 +3,17 @@
 //! One choice is changed at a time, so that each row says what that choice moves.
 
 use super::claims::{claims, means};
-use super::setting::Setting;
+use super::reading::{READINGS, Reading, Swept};
 use super::{PAPER, Paper, Request, Results};
-use crate::swarms::{Cells, Claim, Command, Job, Keyed, Measured, Part, Report, jobs, show};
-use cede_bt::Profile;
-use cede_bt::picker::PartialRule;
-use cede_lab::swarm::{ControllerChoice, Group, Swarm, TcpStack, UtpStack};
+use crate::swarms::{Cells, Claim, Command, Job, Measured, Part, Report, jobs, show};
 use cede_plot::{Cell, Table, Verdict};
-use cede_units::Duration;
-
-/// A reading: what it says, and what it changes.
-type Reading = (&'static str, fn(&mut Swarm));
-
-/// Every reading; the first is the one that the report of the paper uses.
-const READINGS: [Reading; 18] = [
-    ("as in the report: 1 MiB, four slots, libutp, today's Linux", |_| {}),
-    ("pieces a quarter as large", |swarm| swarm.piece_bytes /= 4),
-    ("pieces twice as large", |swarm| swarm.piece_bytes *= 2),
-    ("2 upload slots", |swarm| each_profile(swarm, |profile| profile.slots = Some(2))),
-    ("3 upload slots", |swarm| each_profile(swarm, |profile| profile.slots = Some(3))),
-    ("8 upload slots", |swarm| each_profile(swarm, |profile| profile.slots = Some(8))),
-    ("2 upload slots, pieces a quarter as large", |swarm| {
-        swarm.piece_bytes /= 4;
-        each_profile(swarm, |profile| profile.slots = Some(2));
-    }),
-    ("connections to everybody", |swarm| {
-        let peers = swarm.groups.iter().map(|group| group.count).sum();
-        swarm.tracker_peers = peers;
-        for group in &mut swarm.groups {
-            let Profile { initiate_max, connections_max, want_peers, .. } = &mut group.profile;
-            (*initiate_max, *connections_max, *want_peers) = (peers, peers, peers);
-        }
-    }),
-    ("a round trip of 20 ms", |swarm| {
-        each_group(swarm, |group| group.latency = Duration::from_millis(10));
-    }),
-    ("256 KiB written ahead to each connection", |swarm| {
-        each_group(swarm, |group| group.write_ahead_bytes = 256 << 10);
-    }),
-    ("Linux of 2009", |swarm| each_group(swarm, |group| group.tcp_stack = TcpStack::Linux26)),
-    ("Reno", |swarm| each_group(swarm, |group| group.tcp.name = "reno".to_string())),
-    ("LEDBAT of RFC 6817", |swarm| each_utp(swarm, "ledbat")),
-    ("libtorrent's uTP", |swarm| {
-        each_utp(swarm, "ledbat-libtorrent");
-        each_group(swarm, |group| group.utp_stack = UtpStack::Libtorrent);
-    }),
-    ("started pieces first", |swarm| {
-        each_profile(swarm, |profile| profile.picker.partials = PartialRule::Strict);
-    }),
-    ("libtorrent's rules but for the race", |swarm| {
-        each_profile(swarm, |rules| race(rules, Profile::LIBTORRENT));
-    }),
-    ("mainline 4.0.2's rules but for the race", |swarm| {
-        each_profile(swarm, |rules| race(rules, Profile { slots: Some(4), ..Profile::MAINLINE4 }));
-    }),
-    ("no reading, but a control: uTP that does not give way (CUBIC)", |swarm| {
-        each_group(swarm, |group| group.utp = ControllerChoice::named("cubic"));
-    }),
-];
 
 /// The claims that the sweep judges: those about the swarms that it runs.
 const JUDGED: [&str; 12] = ["A5", "A6", "A7", "A8", "A9", "A10", "A11", "A12", "A13", "A14", "A16", "A17"];
 
-fn each_group(swarm: &mut Swarm, change: impl Fn(&mut Group)) {
-    swarm.groups.iter_mut().for_each(change);
-}
-
-fn each_profile(swarm: &mut Swarm, change: impl Fn(&mut Profile)) {
-    each_group(swarm, |group| change(&mut group.profile));
-}
-
-/// Another controller under uTP, with the target that it has.
-fn each_utp(swarm: &mut Swarm, name: &str) {
-    each_group(swarm, |group| group.utp.name = name.to_string());
-}
-
-/// Another client's rules, with the paper's race of transports.
-fn race(rules: &mut Profile, other: Profile) {
-    *rules = Profile { dialling: rules.dialling, duplicates: rules.duplicates, ..other };
-}
-
-/// One of the paper's swarms under a reading.
-struct Swept {
-    key: String,
-    change: fn(&mut Swarm),
-    setting: Setting,
-}
-
-impl Keyed for Swept {
-    fn key(&self) -> &str {
-        &self.key
-    }
-}
-
-impl Swept {
-    fn swarm(&self, repetition: u32) -> Swarm {
-        let mut swarm = self.setting.swarm(repetition);
-        (self.change)(&mut swarm);
-        swarm
-    }
-}
-
 /// The swarms of one capacity under each reading, each with its repetitions, reading by reading.
 fn plan(request: Request) -> Vec<(Swept, u32)> {
-    let each = READINGS.iter().flat_map(|&(says, change)| {
-        request.at_capacity(1).into_iter().map(move |(setting, repetitions)| {
-            let key = format!("{says}, {}", setting.key);
-            (Swept { key, change, setting }, repetitions)
-        })
-    });
-    each.collect()
+    READINGS.iter().flat_map(|&reading| reading.of(request.at_capacity(1))).collect()
 }
 
 /// The swarms of the sweep.
@@ -138,7 +39,13 @@ pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report
     }];
     let paper = Paper { name: "tma12-sweep", ..PAPER };
     let cells = Cells::sorted(plan(request), measured);
-    Report::new(paper, Command { what: "tma12 --sweep", quick: request.quick }, Vec::new(), parts, &cells)
+    Report::new(
+        paper,
+        Command { what: "tma12 --sweep", reading: None, quick: request.quick },
+        Vec::new(),
+        parts,
+        &cells,
+    )
 }
 
 fn table(results: impl Iterator<Item = Results>) -> Table {
@@ -153,7 +60,7 @@ fn table(results: impl Iterator<Item = Results>) -> Table {
         "do not hold",
     ];
     let mut table = Table::new(headings);
-    for ((says, _), results) in READINGS.iter().zip(results) {
+    for (Reading { says, .. }, results) in READINGS.iter().zip(results) {
         let judged = claims(&results);
         let time = |runs: &[Measured]| show(&means(runs, |run| run.mean_s), 0);
         let mixes = [25, 50, 75].map(|percent| results.mixed(percent, 1));
@@ -201,7 +108,7 @@ mod tests {
             let different: BTreeSet<String> = jobs.iter().map(|job| format!("{:?}", job.swarm)).collect();
             assert_eq!(different.len(), jobs.len(), "each reading changes something");
             // Only under the second reading is 31 before 10 before 5.
-            let second = READINGS[1].0;
+            let second = READINGS[1].says;
             let measured = jobs.iter().map(|job| {
                 let place =
                     ["31 at", "10 at", "5 at"].iter().position(|name| job.key.contains(&format!(", {name}")));

@@ -30,6 +30,7 @@ Examples:
   cede repro ledbatpp                      LEDBAT++ beside others, and why it takes BBR's link
   cede repro tma12 --quick                 swarms over TCP and uTP, smaller than the paper's
   cede repro tma12 --sweep                 which claims hold under which reading of it
+  cede repro tma12 --reading '2 upload slots'   all of its claims under one of these
   cede repro rao10                         BitTorrent swarms under latency and loss, at full size
   cede repro rao10 --iterations 1 --only 'RTT 400 ms'     one run of each; a later command goes on
   cede repro rao10 --sweep --quick         what piece size, slots and the release move in it
@@ -59,6 +60,9 @@ pub struct Args {
     /// tma12, rao10: in the place of the claims, what each choice moves that the paper leaves open
     #[arg(long)]
     pub sweep: bool,
+    /// tma12: all swarms and claims under one of the sweep's readings, by a part of its name [example: --reading '2 upload slots']
+    #[arg(long, value_name = "TEXT", conflicts_with = "sweep")]
+    pub reading: Option<String>,
     /// tma12, rao10: run only swarms with this in their name; may be repeated; of the others what is in the folder is
     /// taken [example: --only '20 kB/s, RTT 400 ms']
     #[arg(long, value_name = "TEXT")]
@@ -114,6 +118,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Paper::Lcn10 => lcn10::run(args),
         Paper::Ledbatpp => ledbatpp::run(args),
         Paper::Tma12 if args.sweep => swarms::run_tma12_sweep(args),
+        Paper::Tma12 if args.reading.is_some() => swarms::run_tma12_reading(args),
         Paper::Tma12 => swarms::run_tma12(args),
         Paper::Rao10 if args.sweep => swarms::run_rao10_sweep(args),
         Paper::Rao10 => swarms::run_rao10(args),
@@ -125,6 +130,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn refuse_strays(args: &Args) -> Result<(), Failure> {
     if args.paper != Paper::Lcn10 && (!args.figure.is_empty() || args.sensitivity) {
         return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
+    }
+    if args.paper != Paper::Tma12 && args.reading.is_some() {
+        return Err(Failure::Usage("`--reading` is for tma12".to_string()));
     }
     if !matches!(args.paper, Paper::Tma12 | Paper::Rao10) && args.sweep {
         return Err(Failure::Usage("`--sweep` is for tma12 and rao10".to_string()));
@@ -255,6 +263,7 @@ mod tests {
             capture: Vec::new(),
             world: None,
             sweep: false,
+            reading: None,
             only: Vec::new(),
             iterations: None,
             quick: true,

@@ -20,6 +20,19 @@ pub fn run_tma12_sweep(args: &Args) -> Result<(), Failure> {
     run(args, "tma12", &tma12::sweep_jobs(request), |measured| tma12::sweep_report(request, measured))
 }
 
+/// All of that paper under one reading.
+pub fn run_tma12_reading(args: &Args) -> Result<(), Failure> {
+    let text = args.reading.as_deref().unwrap_or_default();
+    let reading = tma12::Reading::named(text).map_err(|meant| {
+        let names = meant.join("\n             ");
+        Failure::Usage(format!(
+            "--reading \"{text}\": no reading is meant by that alone\n  there are: {names}"
+        ))
+    })?;
+    let request = tma12::Request { quick: args.quick };
+    run(args, "tma12", &reading.jobs(request), |measured| reading.report(request, measured))
+}
+
 /// The paper of P2P 2010.
 pub fn run_rao10(args: &Args) -> Result<(), Failure> {
     let request = rao10::Request { quick: args.quick };

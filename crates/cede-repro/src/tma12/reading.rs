@@ -1,0 +1,182 @@
+//! What the paper leaves open, read in other ways.
+
+use super::setting::Setting;
+use super::{Request, Results, draw_and_judge};
+use crate::swarms::{Job, Keyed, Measured, Report, jobs};
+use cede_bt::Profile;
+use cede_bt::picker::PartialRule;
+use cede_lab::swarm::{ControllerChoice, Group, Swarm, TcpStack, UtpStack};
+use cede_units::Duration;
+
+/// One way to read it.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// What is read.
+    pub says: &'static str,
+    change: fn(&mut Swarm),
+}
+
+impl Reading {
+    const fn new(says: &'static str, change: fn(&mut Swarm)) -> Self {
+        Self { says, change }
+    }
+
+    /// The reading with this name, or the only one with this in its name.
+    ///
+    /// # Errors
+    /// The names of those that were meant, or of all.
+    pub fn named(text: &str) -> Result<Self, Vec<&'static str>> {
+        let meant: Vec<Self> = READINGS.into_iter().filter(|reading| reading.says.contains(text)).collect();
+        let exact = meant.iter().find(|reading| reading.says == text);
+        match (exact, &meant[..]) {
+            (Some(&reading), _) | (None, &[reading]) => Ok(reading),
+            (None, []) => Err(READINGS.iter().map(|reading| reading.says).collect()),
+            (None, several) => Err(several.iter().map(|reading| reading.says).collect()),
+        }
+    }
+
+    /// The same swarms, read in this way.
+    pub(super) fn of(self, settings: Vec<(Setting, u32)>) -> impl Iterator<Item = (Swept, u32)> {
+        settings.into_iter().map(move |(setting, repetitions)| {
+            let key = format!("{}, {}", self.says, setting.key);
+            (Swept { key, change: self.change, setting }, repetitions)
+        })
+    }
+
+    /// All of the paper's swarms, read in this way.
+    #[must_use]
+    pub fn jobs(self, request: Request) -> Vec<Job> {
+        jobs(&self.of(request.settings()).collect::<Vec<_>>(), Swept::swarm)
+    }
+
+    /// All claims, judged by swarms that are read in this way.
+    #[must_use]
+    pub fn report(self, request: Request, measured: Vec<Option<Measured>>) -> Report {
+        draw_and_judge(&Results::sorted(request, measured), Some(self.says))
+    }
+}
+
+/// Every reading; the first is the one that the report of the paper uses.
+pub(super) const READINGS: [Reading; 18] = [
+    Reading::new("as in the report: 1 MiB, four slots, libutp, today's Linux", |_| {}),
+    Reading::new("pieces a quarter as large", |swarm| swarm.piece_bytes /= 4),
+    Reading::new("pieces twice as large", |swarm| swarm.piece_bytes *= 2),
+    Reading::new("2 upload slots", |swarm| each_profile(swarm, |profile| profile.slots = Some(2))),
+    Reading::new("3 upload slots", |swarm| each_profile(swarm, |profile| profile.slots = Some(3))),
+    Reading::new("8 upload slots", |swarm| each_profile(swarm, |profile| profile.slots = Some(8))),
+    Reading::new("2 upload slots, pieces a quarter as large", |swarm| {
+        swarm.piece_bytes /= 4;
+        each_profile(swarm, |profile| profile.slots = Some(2));
+    }),
+    Reading::new("connections to everybody", |swarm| {
+        let peers = swarm.groups.iter().map(|group| group.count).sum();
+        swarm.tracker_peers = peers;
+        for group in &mut swarm.groups {
+            let Profile { initiate_max, connections_max, want_peers, .. } = &mut group.profile;
+            (*initiate_max, *connections_max, *want_peers) = (peers, peers, peers);
+        }
+    }),
+    Reading::new("a round trip of 20 ms", |swarm| {
+        each_group(swarm, |group| group.latency = Duration::from_millis(10));
+    }),
+    Reading::new("256 KiB written ahead to each connection", |swarm| {
+        each_group(swarm, |group| group.write_ahead_bytes = 256 << 10);
+    }),
+    Reading::new("Linux of 2009", |swarm| each_group(swarm, |group| group.tcp_stack = TcpStack::Linux26)),
+    Reading::new("Reno", |swarm| each_group(swarm, |group| group.tcp.name = "reno".to_string())),
+    Reading::new("LEDBAT of RFC 6817", |swarm| each_utp(swarm, "ledbat")),
+    Reading::new("libtorrent's uTP", |swarm| {
+        each_utp(swarm, "ledbat-libtorrent");
+        each_group(swarm, |group| group.utp_stack = UtpStack::Libtorrent);
+    }),
+    Reading::new("started pieces first", |swarm| {
+        each_profile(swarm, |profile| profile.picker.partials = PartialRule::Strict);
+    }),
+    Reading::new("libtorrent's rules but for the race", |swarm| {
+        each_profile(swarm, |rules| race(rules, Profile::LIBTORRENT));
+    }),
+    Reading::new("mainline 4.0.2's rules but for the race", |swarm| {
+        each_profile(swarm, |rules| race(rules, Profile { slots: Some(4), ..Profile::MAINLINE4 }));
+    }),
+    Reading::new("no reading, but a control: uTP that does not give way (CUBIC)", |swarm| {
+        each_group(swarm, |group| group.utp = ControllerChoice::named("cubic"));
+    }),
+];
+
+fn each_group(swarm: &mut Swarm, change: impl Fn(&mut Group)) {
+    swarm.groups.iter_mut().for_each(change);
+}
+
+fn each_profile(swarm: &mut Swarm, change: impl Fn(&mut Profile)) {
+    each_group(swarm, |group| change(&mut group.profile));
+}
+
+/// Another controller under uTP, with the target that it has.
+fn each_utp(swarm: &mut Swarm, name: &str) {
+    each_group(swarm, |group| group.utp.name = name.to_string());
+}
+
+/// Another client's rules, with the paper's race of transports.
+fn race(rules: &mut Profile, other: Profile) {
+    *rules = Profile { dialling: rules.dialling, duplicates: rules.duplicates, ..other };
+}
+
+/// One of the paper's swarms under a reading.
+pub(super) struct Swept {
+    key: String,
+    change: fn(&mut Swarm),
+    setting: Setting,
+}
+
+impl Keyed for Swept {
+    fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+impl Swept {
+    pub(super) fn swarm(&self, repetition: u32) -> Swarm {
+        let mut swarm = self.setting.swarm(repetition);
+        (self.change)(&mut swarm);
+        swarm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarms::numbered;
+
+    #[test]
+    fn a_reading_is_found_by_a_part_of_its_name_if_that_is_its_own() {
+        let named = |text: &str| Reading::named(text).map(|reading| reading.says);
+        assert_eq!(named("2009"), Ok("Linux of 2009"));
+        assert_eq!(named("2 upload slots"), Ok("2 upload slots"), "another one begins alike");
+        assert_eq!(named("upload slots, pieces"), Ok("2 upload slots, pieces a quarter as large"));
+        assert_eq!(named("pieces twice"), Ok("pieces twice as large"));
+        assert_eq!(named("nothing of the kind").unwrap_err().len(), READINGS.len());
+        assert!(named("slots").unwrap_err().contains(&"8 upload slots"));
+    }
+
+    #[test]
+    fn all_claims_are_judged_by_runs_of_the_reading() {
+        for quick in [true, false] {
+            let (request, reading) = (Request { quick }, Reading::named("2 upload slots").unwrap());
+            let (plain, jobs) = (request.jobs(), reading.jobs(request));
+            assert_eq!(jobs.len(), plain.len());
+            assert!(
+                jobs.iter()
+                    .zip(&plain)
+                    .all(|(job, plain)| job.key == format!("{}, {}", reading.says, plain.key))
+            );
+            assert!(
+                jobs.iter()
+                    .zip(&plain)
+                    .all(|(job, plain)| format!("{:?}", job.swarm) != format!("{:?}", plain.swarm))
+            );
+            let markdown = reading.report(request, numbered(&jobs)).to_markdown();
+            assert!(markdown.contains("cede repro tma12 --reading '2 upload slots'"), "{markdown}");
+            assert!(markdown.contains("| A19 |") || markdown.contains("| A19  "), "{markdown}");
+        }
+    }
+}
