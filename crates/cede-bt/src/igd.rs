@@ -1,12 +1,12 @@
 //! Asking a router for a port as UPnP has it: what is sent, and what is read of the answers.
 //!
-//! Source: UPnP Device Architecture 1.1 (discovery, 1.3; control, 3.2) and the service WANIPConnection (versions 1 and 2;
-//! WANPPPConnection is its like). Documents are not parsed as XML: the few elements that matter are looked for by name, whatever
+//! Source: UPnP Device Architecture 1.1 (discovery, 1.3, and its annex A for IPv6; control, 3.2), the service WANIPConnection (versions 1 and 2;
+//! WANPPPConnection is its like), and WANIPv6FirewallControl 1, by which a firewall lets others in to an address of IPv6. Documents are not parsed as XML: the few elements that matter are looked for by name, whatever
 //! their prefixes, in the first [`MAX_BYTES`].
 //!
 //! **Invariant:** what a device names is on that device: another host in a `LOCATION` or `controlURL` is not asked.
 //!
-//! **What it leaves out.** Events, other services, IPv6, AddAnyPortMapping: a port that another has is tried again one higher.
+//! **What it leaves out.** Events, other services, AddAnyPortMapping: a port that another has is tried again one higher.
 //! How it was validated: the tests below, a fuzz target, and miniupnpd. The crates there are bring an HTTP client with HTTP/2 and
 //! internationalised names, 34 crates, to talk to an address in the local network.
 
@@ -14,7 +14,7 @@ use crate::gateway::Protocol;
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
-use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 /// Where devices listen: 239.255.255.250, port 1900.
 pub const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 255, 255, 250), 1900);
@@ -25,17 +25,21 @@ pub const TARGETS: [&str; 2] = [
     "urn:schemas-upnp-org:device:InternetGatewayDevice:1",
     "urn:schemas-upnp-org:device:InternetGatewayDevice:2",
 ];
-const SERVICES: [&str; 2] =
-    ["urn:schemas-upnp-org:service:WANIPConnection:", "urn:schemas-upnp-org:service:WANPPPConnection:"];
+/// The same of IPv6, on one link: ff02::c.
+pub const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0xc);
+const TRANSLATORS: &[&str] =
+    &["urn:schemas-upnp-org:service:WANIPConnection:", "urn:schemas-upnp-org:service:WANPPPConnection:"];
+const FIREWALLS: &[&str] = &["urn:schemas-upnp-org:service:WANIPv6FirewallControl:"];
 /// The port is taken.
 pub const CONFLICT: u16 = 718;
 /// A mapping cannot end by itself.
 pub const ONLY_PERMANENT: u16 = 725;
 
-/// What is sent to [`GROUP`] to find a target.
+/// What is sent to [`GROUP`], or [`GROUP_V6`] and its port, to find a target.
 #[must_use]
-pub fn search(target: &str) -> String {
-    format!("M-SEARCH * HTTP/1.1\r\nHOST: {GROUP}\r\nMAN: \"ssdp:discover\"\r\nMX: 1\r\nST: {target}\r\n\r\n")
+pub fn search(target: &str, is_v6: bool) -> String {
+    let group: SocketAddr = if is_v6 { (GROUP_V6, GROUP.port()).into() } else { GROUP.into() };
+    format!("M-SEARCH * HTTP/1.1\r\nHOST: {group}\r\nMAN: \"ssdp:discover\"\r\nMX: 1\r\nST: {target}\r\n\r\n")
 }
 
 /// Where a device that has answered from this address describes itself.
@@ -61,11 +65,17 @@ fn is_plain(url: &str) -> bool {
 fn authority(url: &str) -> Option<(&str, IpAddr)> {
     let rest = url.strip_prefix("http://")?;
     let name = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    let root = &url[..url.len() - rest.len() + name.len()];
+    if let Some((host, port)) = name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let is_port =
+            port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+        return Some((root, host.parse::<Ipv6Addr>().ok()?.into())).filter(|_| is_port);
+    }
     let host = match name.rsplit_once(':') {
         Some((host, port)) if port.parse::<u16>().is_ok() => host,
         _ => name,
     };
-    Some((&url[..url.len() - rest.len() + name.len()], host.parse::<Ipv4Addr>().ok()?.into()))
+    Some((root, host.parse::<Ipv4Addr>().ok()?.into()))
 }
 
 /// What is between the tags of the first element of that name, whatever its prefix, and what is behind it.
@@ -85,6 +95,24 @@ fn element<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     }
 }
 
+/// What a part of a device does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Leads a port in front to one behind it, over IPv4.
+    Translator,
+    /// Lets others in to an address behind it, over IPv6.
+    Firewall,
+}
+
+impl Kind {
+    const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Translator => TRANSLATORS,
+            Self::Firewall => FIREWALLS,
+        }
+    }
+}
+
 /// The part of a device that opens ports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Service {
@@ -94,15 +122,16 @@ pub struct Service {
 }
 
 impl Service {
-    /// The first in the description that was found at a URL.
+    /// The first of a kind in the description that was found at a URL.
     #[must_use]
-    pub fn find(description: &str, url: &str) -> Option<Self> {
+    pub fn find(description: &str, url: &str, wanted: Kind) -> Option<Self> {
         let (root, host) = authority(url)?;
         let mut rest = description;
         while let Some((service, behind)) = element(rest, "service") {
             rest = behind;
             let kind = element(service, "serviceType").map_or("", |(kind, _)| kind.trim());
-            let is_it = SERVICES
+            let is_it = wanted
+                .names()
                 .iter()
                 .any(|known| kind.strip_prefix(known).is_some_and(|version| version.parse::<u8>().is_ok()));
             let Some((path, _)) = element(service, "controlURL").filter(|_| is_it) else { continue };
@@ -161,6 +190,27 @@ pub enum Action {
     },
     /// The router's address in front.
     Address,
+    /// Others are let in to our port.
+    Admit {
+        /// Of what.
+        protocol: Protocol,
+        /// Ours.
+        to: SocketAddrV6,
+        /// For how long, a day at most.
+        lease_s: u32,
+    },
+    /// They are let in for longer.
+    Prolong {
+        /// The number that the firewall has given.
+        id: u16,
+        /// From now on.
+        lease_s: u32,
+    },
+    /// They are no longer.
+    Dismiss {
+        /// The number that the firewall has given.
+        id: u16,
+    },
 }
 
 impl Action {
@@ -169,6 +219,9 @@ impl Action {
             Self::Add { .. } => "AddPortMapping",
             Self::Delete { .. } => "DeletePortMapping",
             Self::Address => "GetExternalIPAddress",
+            Self::Admit { .. } => "AddPinhole",
+            Self::Prolong { .. } => "UpdatePinhole",
+            Self::Dismiss { .. } => "DeletePinhole",
         }
     }
 
@@ -184,6 +237,22 @@ impl Action {
         };
         match *self {
             Self::Address => String::new(),
+            Self::Admit { protocol, to, lease_s } => {
+                let number = match protocol {
+                    Protocol::Tcp => "6",
+                    Protocol::Udp => "17",
+                };
+                argument("RemoteHost", "")
+                    + &argument("RemotePort", "0")
+                    + &argument("InternalClient", &to.ip().to_string())
+                    + &argument("InternalPort", &to.port().to_string())
+                    + &argument("Protocol", number)
+                    + &argument("LeaseTime", &lease_s.to_string())
+            }
+            Self::Prolong { id, lease_s } => {
+                argument("UniqueID", &id.to_string()) + &argument("NewLeaseTime", &lease_s.to_string())
+            }
+            Self::Dismiss { id } => argument("UniqueID", &id.to_string()),
             Self::Delete { protocol, port } => place(protocol, port),
             Self::Add { protocol, port, to, lease_s } => {
                 place(protocol, port)
@@ -207,6 +276,12 @@ pub fn error_code(answer: &str) -> Option<u16> {
     element(answer, "errorCode")?.0.trim().parse().ok()
 }
 
+/// What an answer to [`Action::Admit`] says: the number to prolong and to dismiss by.
+#[must_use]
+pub fn admitted(answer: &str) -> Option<u16> {
+    element(answer, "UniqueID")?.0.trim().parse().ok()
+}
+
 /// What an answer to [`Action::Address`] says.
 #[must_use]
 pub fn external_address(answer: &str) -> Option<Ipv4Addr> {
@@ -226,7 +301,7 @@ mod tests {
 
     fn found(services: &str) -> Option<String> {
         let text = format!("<root xmlns=\"u\"><device><serviceList>{services}</serviceList></device></root>");
-        Service::find(&text, "http://192.168.1.1:5000/desc.xml").map(|service| service.url)
+        Service::find(&text, "http://192.168.1.1:5000/desc.xml", Kind::Translator).map(|service| service.url)
     }
 
     #[test]
@@ -264,6 +339,43 @@ mod tests {
         }
         assert_eq!(found(&other), None);
         assert_eq!(found("<service><serviceType>"), None);
+    }
+
+    #[test]
+    fn a_firewall_of_ipv6_is_asked_by_its_own_address() {
+        let from = IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 1]);
+        let said =
+            |url: &str| location(format!("HTTP/1.1 200 OK\r\nLOCATION: {url}\r\n\r\n").as_bytes(), from);
+        let url = "http://[fe80::1]:5000/desc.xml";
+        assert_eq!(said(url).as_deref(), Some(url));
+        assert!(said("http://[fe80::1]/x").is_some());
+        for url in [
+            "http://[fe80::2]:5000/",
+            "http://[fe80::1]5000/",
+            "http://[fe80::1",
+            "http://fe80::1/",
+            "http://[]/",
+        ] {
+            assert_eq!(said(url), None, "{url}");
+        }
+        let firewall = service("urn:schemas-upnp-org:service:WANIPv6FirewallControl:1", "/ctl6");
+        let ports = service("urn:schemas-upnp-org:service:WANIPConnection:2", "/ctl4");
+        let both = ports + &firewall;
+        let found = Service::find(&both, url, Kind::Firewall).unwrap();
+        assert_eq!(found.url, "http://[fe80::1]:5000/ctl6");
+        let to = SocketAddrV6::new(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2), 6881, 0, 0);
+        let body = found.body(&Action::Admit { protocol: Protocol::Udp, to, lease_s: 60 });
+        for (name, value) in [
+            ("InternalClient", "2001:db8::2"),
+            ("InternalPort", "6881"),
+            ("Protocol", "17"),
+            ("RemotePort", "0"),
+        ] {
+            assert_eq!(element(&body, name).unwrap().0, value);
+        }
+        assert_eq!(admitted(&argument("UniqueID", " 7 ")), Some(7));
+        assert_eq!(element(&found.body(&Action::Dismiss { id: 7 }), "UniqueID").unwrap().0, "7");
+        assert!(search(TARGETS[1], true).contains("HOST: [ff02::c]:1900\r\n"));
     }
 
     #[test]

@@ -438,14 +438,17 @@ fn a_device_may_describe_itself_as_it_likes() {
     let parts = produce::<Vec<u8>>().with().len(0..=24);
     let host = std::net::IpAddr::from([192, 168, 1, 1]);
     check!().with_generator((parts, octets_up_to(200))).with_iterations(TRIES).for_each(|(parts, octets)| {
-        let _ = igd::location(octets, host);
+        let _ = (igd::location(octets, host), igd::location(octets, std::net::Ipv6Addr::LOCALHOST.into()));
         let text = String::from_utf8_lossy(octets);
-        let _ = (igd::error_code(&text), igd::external_address(&text));
+        let _ = (igd::error_code(&text), igd::external_address(&text), igd::admitted(&text));
         let around = ["<service>", PARTS[2], "<controlURL>"].concat();
         let parts: String = parts.iter().map(|part| PARTS[usize::from(*part) % PARTS.len()]).collect();
         for text in [text.into_owned(), parts.clone(), around + &parts] {
-            let found = igd::Service::find(&text, "http://192.168.1.1:5000/desc.xml");
-            assert!(found.as_ref().is_none_or(|found| found.url.starts_with("http://192.168.1.1:")));
+            let of = |kind| igd::Service::find(&text, "http://192.168.1.1:5000/desc.xml", kind);
+            let found = of(igd::Kind::Translator);
+            for found in found.iter().chain(&of(igd::Kind::Firewall)) {
+                assert!(found.url.starts_with("http://192.168.1.1:"));
+            }
             tally.count(found.is_some());
         }
     });

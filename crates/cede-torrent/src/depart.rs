@@ -14,15 +14,24 @@ use ureq::{Agent, Error};
 
 /// Opens connections from one address.
 #[derive(Debug)]
-pub(crate) struct Departing(IpAddr);
+pub(crate) struct Departing {
+    from: IpAddr,
+    /// The interface by which addresses of a link are reached; 0 for none in particular.
+    link: u32,
+}
 
 impl From<IpAddr> for Departing {
-    fn from(address: IpAddr) -> Self {
-        Self(address)
+    fn from(from: IpAddr) -> Self {
+        Self { from, link: 0 }
     }
 }
 
 impl Departing {
+    /// The same, where an address may be one of a link's.
+    pub const fn on_link(self, link: u32) -> Self {
+        Self { link, ..self }
+    }
+
     /// A client all of whose connections leave from the address, those to a proxy as well.
     pub fn agent(self, config: Config) -> Agent {
         let chain = ().chain(ConnectProxyConnector::default()).chain(self);
@@ -31,10 +40,15 @@ impl Departing {
         Agent::with_parts(config, chain, DefaultResolver::default())
     }
 
-    fn open(&self, address: SocketAddr, timeout: Option<Duration>) -> io::Result<TcpStream> {
+    fn open(&self, mut address: SocketAddr, timeout: Option<Duration>) -> io::Result<TcpStream> {
+        if let SocketAddr::V6(address) = &mut address
+            && address.ip().is_unicast_link_local()
+        {
+            address.set_scope_id(self.link);
+        }
         let domain = socket2::Domain::for_address(address);
         let socket = socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::TCP))?;
-        socket.bind(&SocketAddr::new(self.0, 0).into())?;
+        socket.bind(&SocketAddr::new(self.from, 0).into())?;
         match timeout {
             Some(timeout) => socket.connect_timeout(&address.into(), timeout)?,
             None => socket.connect(&address.into())?,

@@ -2,21 +2,19 @@
 //!
 //! Asked for where the system has a way to the IPv4 Internet from a private address, and otherwise not. PCP and NAT-PMP are tried first,
 //! with the default gateway, which is known on Linux alone; then UPnP. What is granted is renewed, and given back in the end. Where there is a way
-//! to the IPv6 Internet, the gateway is asked in PCP to let others in through its firewall to our own address.
+//! to the IPv6 Internet, the gateway is asked in PCP, and devices of the link in UPnP, to let others in through their firewall to our own address.
 
+mod device;
 mod route;
 
 use crate::clock::Clock;
-use crate::depart::Departing;
 use crate::session::Listener;
 use cede_bt::Family;
 use cede_bt::gateway::{Client, Grant, Protocol, Stage};
-use cede_bt::igd::{self, Action, Service};
-use socket2::{Domain, Socket, Type};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
@@ -28,14 +26,6 @@ const PARTING: Duration = Duration::from_millis(1_500);
 const AGAIN: Duration = Duration::from_secs(15 * 60);
 /// What a port is asked for by UPnP; it is asked for again after half of that.
 const LEASE: Duration = Duration::from_secs(3_600);
-/// Devices have a second to answer (`MX`).
-const SEARCH: Duration = Duration::from_millis(2_500);
-/// Others than the first have so long after it.
-const OTHERS: Duration = Duration::from_millis(200);
-const ANSWER: Duration = Duration::from_secs(5);
-/// Devices that are looked at, and ports that are tried where one is taken.
-const MAX_DEVICES: usize = 8;
-const MAX_PORTS: u16 = 4;
 
 /// Ports of the router that lead to ours.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -127,10 +117,11 @@ impl Asker {
             // One that cannot be asked is like one that does not answer.
             let _ = self.ask_gateway(gateway).await;
         }
-        if let IpAddr::V4(host) = self.host
-            && !*self.is_over.borrow()
-        {
-            self.ask_device(Device { host, port: self.port }).await;
+        if !*self.is_over.borrow() {
+            match self.host {
+                IpAddr::V4(host) => self.ask_device(host).await,
+                IpAddr::V6(host) => self.ask_firewall(host).await,
+            }
         }
         self.lose();
     }
@@ -186,135 +177,5 @@ impl Asker {
                 }
             }
         }
-    }
-
-    /// UPnP, until what is granted has been given back, or nothing is.
-    async fn ask_device(&mut self, device: Device) {
-        let Some(service) = blocking(move || device.find()).await else { return };
-        let mut is_over = self.is_over.clone();
-        let mut grants: Vec<Grant> = Vec::new();
-        while !*self.is_over.borrow() {
-            for protocol in self.protocols.clone() {
-                let held = |grants: &[Grant]| grants.iter().find(|grant| grant.protocol == protocol).copied();
-                let wish = held(&grants).or_else(|| grants.first().copied()).map_or(self.port, |it| it.port);
-                let service = service.clone();
-                let port = blocking(move || device.add(&service, protocol, wish)).await;
-                grants.retain(|grant| grant.protocol != protocol);
-                grants.extend(port.map(|port| Grant { protocol, port }));
-            }
-            if grants.is_empty() {
-                return;
-            }
-            let asked = service.clone();
-            let address = blocking(move || device.address(&asked)).await.map(IpAddr::from);
-            self.tell(Mapping { via: "UPnP", address, grants: grants.clone() });
-            tokio::select! {
-                _ = is_over.wait_for(|is_over| *is_over) => break,
-                () = tokio::time::sleep(LEASE / 2) => {}
-            }
-        }
-        blocking(move || {
-            for Grant { protocol, port } in grants {
-                let _ = device.act(&service, &Action::Delete { protocol, port });
-            }
-            None::<()>
-        })
-        .await;
-    }
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Option<T> + Send + 'static) -> Option<T> {
-    tokio::task::spawn_blocking(work).await.ok().flatten()
-}
-
-/// Who asks devices of UPnP, on threads of its own.
-#[derive(Clone, Copy)]
-struct Device {
-    host: Ipv4Addr,
-    port: u16,
-}
-
-impl Device {
-    /// Looks for a device that opens ports.
-    fn find(self) -> Option<Service> {
-        let places = self.search().unwrap_or_default();
-        places.iter().find_map(|url| {
-            let mut response = self.agent().get(url).call().ok()?;
-            let text =
-                response.body_mut().with_config().limit(igd::MAX_BYTES as u64).read_to_string().ok()?;
-            Service::find(&text, url)
-        })
-    }
-
-    /// Where devices describe themselves.
-    fn search(self) -> io::Result<Vec<String>> {
-        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
-        socket.bind(&SocketAddr::from((self.host, 0)).into())?;
-        socket.set_multicast_if_v4(&self.host)?;
-        socket.set_multicast_ttl_v4(2)?;
-        let socket = std::net::UdpSocket::from(socket);
-        for target in igd::TARGETS {
-            socket.send_to(igd::search(target).as_bytes(), igd::GROUP)?;
-        }
-        let (mut end, mut places) = (Instant::now() + SEARCH, Vec::new());
-        let mut octets = [0; 2_048];
-        while places.len() < MAX_DEVICES {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            socket.set_read_timeout(Some(left))?;
-            let Ok((len, from)) = socket.recv_from(&mut octets) else { break };
-            let place = igd::location(&octets[..len], from.ip());
-            let is_known = place.as_ref().is_none_or(|place| places.contains(place));
-            if !is_known {
-                places.extend(place);
-                // A router answers at once; whoever else does has little time left.
-                end = end.min(Instant::now() + OTHERS);
-            }
-        }
-        Ok(places)
-    }
-
-    fn agent(self) -> ureq::Agent {
-        let config = ureq::Agent::config_builder()
-            .timeout_global(Some(ANSWER))
-            .max_redirects(0)
-            .http_status_as_error(false)
-            .proxy(None);
-        Departing::from(IpAddr::from(self.host)).agent(config.build())
-    }
-
-    /// Has something done: what is answered, or the number of a refusal.
-    fn act(self, service: &Service, action: &Action) -> Result<String, u16> {
-        let request = self
-            .agent()
-            .post(&service.url)
-            .header("SOAPAction", service.header(action))
-            .header("Content-Type", "text/xml; charset=\"utf-8\"");
-        let mut response = request.send(service.body(action)).map_err(|_| 0_u16)?;
-        let is_done = response.status().is_success();
-        let text = response.body_mut().with_config().limit(igd::MAX_BYTES as u64).read_to_string();
-        let text = text.map_err(|_| 0_u16)?;
-        if is_done { Ok(text) } else { Err(igd::error_code(&text).unwrap_or(0)) }
-    }
-
-    fn add(self, service: &Service, protocol: Protocol, wish: u16) -> Option<u16> {
-        let to = SocketAddrV4::new(self.host, self.port);
-        let mut lease_s = LEASE.as_secs() as u32;
-        let mut port = wish;
-        for _ in 0..=MAX_PORTS {
-            match self.act(service, &Action::Add { protocol, port, to, lease_s }) {
-                Ok(_) => return Some(port),
-                Err(igd::CONFLICT) => port = port.checked_add(1)?,
-                Err(igd::ONLY_PERMANENT) if lease_s > 0 => lease_s = 0,
-                Err(_) => return None,
-            }
-        }
-        None
-    }
-
-    fn address(self, service: &Service) -> Option<Ipv4Addr> {
-        igd::external_address(&self.act(service, &Action::Address).ok()?)
     }
 }
