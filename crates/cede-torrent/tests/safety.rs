@@ -451,24 +451,24 @@ fn babbler(info_hash: [u8; 20]) -> (SocketAddr, Arc<AtomicU64>) {
     (address, said)
 }
 
-/// Sixty-one turns of whoever babbles used to pass until it was looked whether anybody else had sent something.
+/// It took its part of what may be read for as long as it was there, and had 100 MB read in no time.
 #[test]
-fn who_babbles_without_end_has_one_turn_after_the_other() {
+fn who_babbles_without_end_is_let_go() {
     run(async {
         let (info, content) = torrent(&[4_000_000]);
         let (babbler, said) = babbler(info.info_hash());
         let mut leech = Member::new(&info, None, &[], choices(2, 5)).await;
         leech.start();
         leech.session.add_peers(&[babbler]);
-        until(|| said.load(Ordering::Relaxed) > 100_000_000).await;
+        until(|| said.load(Ordering::Relaxed) > 100_000).await;
+        until(|| leech.session.view().peers.is_empty()).await;
         let mut honest = Member::new(&info, Some(&content), &[], choices(3, 5)).await;
         honest.start();
         leech.session.add_peers(&[honest.address]);
-        let before = said.load(Ordering::Relaxed);
         leech.done().await;
-        let beside = said.load(Ordering::Relaxed) - before;
-        println!("{beside} octets beside {}", content.len());
-        assert!(beside < 500_000_000, "{beside}");
+        let said = said.load(Ordering::Relaxed);
+        // Most of it has never been read: the system's buffers are large.
+        assert!(said < 50_000_000, "{said}");
         assert_eq!(leech.content(content.len()), content);
     });
 }

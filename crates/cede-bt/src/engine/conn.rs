@@ -1,5 +1,6 @@
 //! A connection as the engine knows it.
 
+use super::chatter::Chatter;
 use super::grants::Grants;
 use super::offers::Offered;
 use super::refusals::Refusals;
@@ -88,6 +89,8 @@ pub(super) struct Tally {
     pub(super) ports_heard: u8,
     /// It says that it wants nothing of anybody (BEP 21).
     pub(super) upload_only: bool,
+    /// What it says for nothing.
+    pub(super) chatter: Chatter,
 }
 
 /// When something was last heard and said.

@@ -126,12 +126,12 @@ impl<A: PeerAddress> Engine<A> {
         true
     }
 
-    /// A caller begins with what its host has let go by.
+    /// A caller begins with what its host has let go by, and said for nothing.
     pub(super) fn recall(&mut self, now: Instant, index: u32) {
         let Some(host) = self.peek(index).map(|conn| neighbourhood(conn.address.host())) else { return };
-        let unused = self.dials.idlers.unused(now, host);
+        let (unused, chatter) = (self.dials.idlers.unused(now, host), self.dials.chatterers.of(now, host));
         if let Some(conn) = self.at(index) {
-            conn.tally.unused_slots = unused;
+            (conn.tally.unused_slots, conn.tally.chatter) = (unused, chatter);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Finding peers: whom to dial and over what.
 
 use super::address::KNOWN_MAX;
+use super::chatter::Chatterers;
 use super::conn::{Conn, ConnId};
 use super::crowd::Idlers;
 use super::hearsay::Tellers;
@@ -65,6 +66,8 @@ pub(super) struct Dials<A> {
     pub(super) twins: Vec<(Instant, ConnId)>,
     /// Callers that are gone and let slots go by.
     pub(super) idlers: Idlers,
+    /// Hosts of callers that were let go for what they said without end.
+    pub(super) chatterers: Chatterers,
 }
 
 impl Known {
@@ -97,6 +100,7 @@ impl<A> Dials<A> {
             departed: BTreeMap::new(),
             twins: Vec::new(),
             idlers: Idlers::default(),
+            chatterers: Chatterers::default(),
         }
     }
 

@@ -39,9 +39,10 @@ impl<A: PeerAddress> Engine<A> {
             conn.times.heard_at = now;
         }
         self.note_read(now, id, payload.len());
+        self.hear_chatter(id, payload.len());
         while let Some(conn) = self.conn(id) {
             match conn.decoder.next(&mut payload) {
-                Ok(None) => return,
+                Ok(None) => return self.weigh_chatter(now, id),
                 Ok(Some(item)) => {
                     if let Err(reason) = self.on_item(now, id.index, item) {
                         return self.close(now, id.index, reason);
@@ -211,6 +212,7 @@ impl<A: PeerAddress> Engine<A> {
             if !conn.owed.is_empty() {
                 verdict = conn.refusals.count(now, conn.times.content_at);
             }
+            conn.tally.chatter.take_back(conn.owed.iter().map(|block| block.len).sum());
             conn.owed.clear();
             conn.overdue.clear();
             conn.wait.fruitless_since = None;
@@ -225,6 +227,7 @@ impl<A: PeerAddress> Engine<A> {
         let Some(conn) = self.at(index) else { return Ok(()) };
         let Some(at) = conn.owed.iter().position(|&owed| owed == block) else { return Ok(()) };
         conn.owed.remove(at);
+        conn.tally.chatter.note_answer();
         if conn.owed.is_empty() {
             conn.wait.fruitless_since = None;
         }
@@ -271,6 +274,7 @@ impl<A: PeerAddress> Engine<A> {
             return Ok(());
         }
         conn.wanted += u32::from(lacked);
+        conn.tally.chatter.note_pieces(1);
         let is_seed = conn.have.is_full();
         self.picker.gain(piece);
         if is_seed && self.complete {
@@ -296,9 +300,10 @@ impl<A: PeerAddress> Engine<A> {
         if conn.have.is_full() && self.complete {
             return Err(CloseReason::BothComplete);
         }
-        let is_news = conn.have.count() > before;
+        let news = conn.have.count() - before;
+        conn.tally.chatter.note_pieces(news);
         self.tend_offers(now, false);
-        if is_news {
+        if news > 0 {
             self.tell_interest(now, index);
             self.ask(now, index);
         }
@@ -326,6 +331,7 @@ impl<A: PeerAddress> Engine<A> {
         if servable && fits && (!conn.choking || conn.out.granted.allow(block.piece)) {
             if !conn.out.uploads.contains(&block) {
                 conn.out.uploads.push_back(block);
+                conn.tally.chatter.note_question();
                 (conn.tally.requested_at, conn.tally.unused_slots) = (Some(now), 0);
                 self.join_ring(index);
             }
@@ -358,7 +364,6 @@ impl<A: PeerAddress> Engine<A> {
     ) -> Verdict {
         let (len, holds) = (payload.len(), self.geometry.holds(block));
         let Some(conn) = self.slots[index as usize].as_deref_mut() else { return Ok(()) };
-        conn.stage = Stage::Talking;
         conn.note_data(now, len);
         let (id, transport) = (conn.id, conn.transport);
         let owed = conn.owed.iter().position(|&owed| owed == block);
@@ -368,12 +373,12 @@ impl<A: PeerAddress> Engine<A> {
         }
         self.totals.downloaded[usize::from(transport == Transport::Utp)] += u64::from(len);
         // A block that was cancelled, or that a choke took off the list, is welcome where it is still missing.
-        if self.picker.awaits(block, id.generation) {
+        let is_awaited = self.picker.awaits(block, id.generation);
+        conn.tally.chatter.note_data(len, owed.is_some() || is_awaited);
+        conn.tally.part += if is_awaited { len } else { 0 };
+        if is_awaited {
             if owed.is_none() {
                 self.picker.note_shared(block);
-            }
-            if let Some(conn) = self.at(index) {
-                conn.tally.part += len;
             }
             self.act(Action::Store { conn: Some(id), block, at, payload });
         } else {
@@ -392,6 +397,7 @@ impl<A: PeerAddress> Engine<A> {
         let Some(conn) = self.at(index) else { return };
         let (sender, part) = (conn.id.generation, core::mem::take(&mut conn.tally.part));
         conn.refusals.note_block(block.piece);
+        conn.tally.chatter.note_block();
         let arrival = self.picker.arrive(block, sender);
         if arrival.is_none() {
             self.totals.cut += u64::from(part);
@@ -410,6 +416,7 @@ impl<A: PeerAddress> Engine<A> {
 
 impl<A: Copy> Conn<A> {
     fn note_data(&mut self, now: Instant, bytes: u32) {
+        self.stage = Stage::Talking;
         self.download.add(now, bytes);
         self.tally.round_download += u64::from(bytes);
         self.pipeline.on_data(bytes);

@@ -65,7 +65,7 @@ impl<A: PeerAddress> Engine<A> {
         self.timers.tick_at = now + step;
         self.dials.tokens = self.profile.dials_per_second.unwrap_or(u32::MAX);
         for index in self.list.clone() {
-            self.look_at(now, index);
+            self.look_at(now, step, index);
         }
         self.decide_shares(now);
         self.end_stale_handshakes(now);
@@ -82,7 +82,7 @@ impl<A: PeerAddress> Engine<A> {
         self.settle_twins(now);
     }
 
-    fn look_at(&mut self, now: Instant, index: u32) {
+    fn look_at(&mut self, now: Instant, step: Duration, index: u32) {
         let (keepalive, silence) = (self.profile.keepalive, self.profile.silence_max);
         let (is_seed, patience) = (self.complete, self.profile.seed_patience);
         let by_second = self.profile.pipeline == PipelineRule::Libtorrent;
@@ -100,6 +100,7 @@ impl<A: PeerAddress> Engine<A> {
             conn.pipeline.on_second(conn.peer_choking);
         }
         conn.refusals.forget_old(now);
+        conn.tally.chatter.forget(step);
         let quiet = now.since(conn.times.said_at) >= keepalive && conn.out.is_empty();
         if quiet {
             self.say(now, index, &Message::KeepAlive);
@@ -130,6 +131,7 @@ impl<A: PeerAddress> Engine<A> {
             }
             Message::Have(piece).encode(&mut conn.out.control);
             conn.times.said_at = now;
+            conn.tally.chatter.note_pieces(1);
             self.totals.haves_sent += 1;
             self.join_ring(index);
             self.tell_interest(now, index);

@@ -29,6 +29,7 @@
 
 mod address;
 mod blame;
+mod chatter;
 mod chokes;
 mod conn;
 mod crowd;

@@ -62,6 +62,7 @@ impl<A: PeerAddress> Engine<A> {
     pub fn note_service(&mut self, now: Instant, id: ConnId) {
         if let Some(conn) = self.conn(id) {
             conn.times.content_at = now;
+            conn.tally.chatter.note_question();
         }
     }
 

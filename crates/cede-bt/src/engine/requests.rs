@@ -232,6 +232,7 @@ impl<A: PeerAddress> Engine<A> {
             // With the fast extension a cancelled request is still answered, so it stays on the list.
             if !conn.fast {
                 conn.owed.remove(at);
+                conn.tally.chatter.take_back(block.len);
                 conn.take_overdue(block);
                 if conn.owed.is_empty() {
                     conn.wait.excuse(now);
