@@ -575,6 +575,20 @@ fn no_file_belongs_to_two_torrents() {
     fs::remove_dir_all(there("t")).unwrap();
     fs::write(there("t"), "").unwrap();
     assert_eq!(take(&["t/A"], &[]), Ok(()));
+    // What was taken in vain is free again, but for folders that others are in, too.
+    assert_eq!(take(&["g/h/one"], &[]), Ok(()));
+    assert_eq!(take(&["g/h/two"], &[]), Ok(()));
+    let mut give_back = |path: &str| claims.give_back(&files(&[path]), |_| true);
+    give_back("g/h/one");
+    let mut take = |path: &str| {
+        claims.take(&scratch.0, &files(&[path]), |_| true).map_err(|clash| clash.taken.join("/"))
+    };
+    assert_eq!(take("g/h"), Err("g/h".to_owned()));
+    assert_eq!(take("g/h/one"), Ok(()));
+    for path in ["g/h/one", "g/h/two"] {
+        claims.give_back(&files(&[path]), |_| true);
+    }
+    assert_eq!(claims.take(&scratch.0, &files(&["g/h"]), |_| true), Ok(()));
 }
 
 /// What was right of one was written over with the other's, and both were taken for whole.

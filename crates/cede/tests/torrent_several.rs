@@ -154,6 +154,19 @@ fn a_torrent_that_fails_leaves_the_others_alone() {
     assert_eq!(done.err.matches("nothing more is given").count(), 3, "{}", done.err);
 }
 
+/// Nothing comes of a torrent for whose file something longer is there; the other one of that name is what that belongs to.
+#[test]
+fn a_torrent_that_does_not_begin_keeps_its_names_from_nobody() {
+    let place = Place::new("several-names", 100_000);
+    fs::create_dir(place.folder.path("other")).unwrap();
+    place.folder.write("other/one", b"short");
+    place.folder.cede(&words("torrent make other/one -o short.torrent")).exits(0);
+    fs::write(place.folder.path("out/one"), place.folder.read("one")).unwrap();
+    let done = place.start(&format!("get short.torrent one.torrent -o out {QUIET}")).end().exits(1);
+    assert!(done.err.contains("error: short.torrent: "), "{}", done.err);
+    assert!(done.err.contains("error: 1 of 2 torrents failed"), "{}", done.err);
+}
+
 /// Links among files; those that nobody knows keep nobody waiting.
 #[test]
 fn links_and_files_come_together() {

@@ -15,9 +15,9 @@ type Names = Vec<String>;
 /// What torrents have taken.
 #[derive(Default)]
 pub struct Claims {
-    /// Files, and those of them that lie above others: folders. Each by what its name is alike in.
+    /// Files, and those of them that lie above others: folders, as often as they are taken. Each by what its name is alike in.
     files: HashMap<Names, Vec<Names>>,
-    folders: HashMap<Names, BTreeSet<Names>>,
+    folders: HashMap<Names, Vec<Names>>,
 }
 
 /// What somebody else has taken already.
@@ -40,10 +40,7 @@ impl Claims {
         files: &[File],
         is_wanted: impl Fn(usize) -> bool,
     ) -> Result<(), Clash> {
-        let wanted = files.iter().enumerate().filter(|(at, file)| !file.is_padding && is_wanted(*at));
-        let paths: Vec<Names> = wanted.map(|(_, file)| kept_path(&file.path, Taken::All)).collect();
-        let above = |path: &Names| (1..path.len()).map(|len| path[..len].to_vec()).collect::<Vec<_>>();
-        let folders: BTreeSet<Names> = paths.iter().flat_map(above).collect();
+        let (paths, folders) = places(files, is_wanted);
         let is_one = |taken: &Names, is_folder, path: &Names| are_one(folder, (taken, is_folder), path);
         for path in &paths {
             let key = folded(path);
@@ -58,10 +55,30 @@ impl Claims {
         }
         paths.into_iter().for_each(|path| self.files.entry(folded(&path)).or_default().push(path));
         for path in folders {
-            self.folders.entry(folded(&path)).or_default().insert(path);
+            self.folders.entry(folded(&path)).or_default().push(path);
         }
         Ok(())
     }
+
+    /// Gives back what was taken: nothing comes of the torrent.
+    pub fn give_back(&mut self, files: &[File], is_wanted: impl Fn(usize) -> bool) {
+        let (paths, folders) = places(files, is_wanted);
+        for (taken, given) in [(&mut self.files, paths), (&mut self.folders, folders.into_iter().collect())] {
+            for path in given {
+                let alike = taken.entry(folded(&path)).or_default();
+                alike.iter().position(|other| *other == path).map(|at| alike.swap_remove(at));
+            }
+        }
+    }
+}
+
+/// The places of a torrent's files, and the folders above them.
+fn places(files: &[File], is_wanted: impl Fn(usize) -> bool) -> (Vec<Names>, BTreeSet<Names>) {
+    let wanted = files.iter().enumerate().filter(|(at, file)| !file.is_padding && is_wanted(*at));
+    let paths: Vec<Names> = wanted.map(|(_, file)| kept_path(&file.path, Taken::All)).collect();
+    let above = |path: &Names| (1..path.len()).map(|len| path[..len].to_vec()).collect::<Vec<_>>();
+    let folders = paths.iter().flat_map(above).collect();
+    (paths, folders)
 }
 
 fn refuse(path: &Names, taken: Option<&Names>) -> Result<(), Clash> {

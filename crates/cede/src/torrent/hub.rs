@@ -149,8 +149,11 @@ impl Hub {
             return Err(Failure::Failed("the same torrent as another one of these".to_owned()));
         }
         let Some(folder) = folder.filter(|_| self.is_shared()) else { return Ok(()) };
-        let is_wanted = |file: usize| wanted.get(file).copied().unwrap_or(true);
-        taken.files.take(folder, &info.files, is_wanted).map_err(|Clash { path, taken }| {
+        let made = taken.files.take(folder, &info.files, picked(wanted));
+        if made.is_err() {
+            taken.torrents.remove(&info.info_hash());
+        }
+        made.map_err(|Clash { path, taken }| {
             let (name, other) = (super::shown(&path), super::shown(&taken));
             let whose = match path == taken {
                 true => format!("{name} belongs to another one of these, too"),
@@ -160,6 +163,15 @@ impl Hub {
             };
             Failure::Failed(format!("{whose}: fetch it into another folder (-o)"))
         })
+    }
+
+    /// Nothing comes of a torrent that was taken: it is in nobody's way.
+    pub fn give_back(&self, info: &Info, is_written: bool, wanted: &[bool]) {
+        let mut taken = self.taken.borrow_mut();
+        taken.torrents.remove(&info.info_hash());
+        if is_written && self.is_shared() {
+            taken.files.give_back(&info.files, picked(wanted));
+        }
     }
 
     /// A torrent runs from now on: it has its part of what is limited.
@@ -291,6 +303,11 @@ impl Hub {
             print_event(torrent, event, data);
         }
     }
+}
+
+/// Whether a file is wanted: all are where nothing is said of them.
+fn picked(wanted: &[bool]) -> impl Fn(usize) -> bool {
+    |file| wanted.get(file).copied().unwrap_or(true)
 }
 
 /// A line for programs.

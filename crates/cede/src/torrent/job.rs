@@ -271,7 +271,7 @@ struct Begun {
 }
 
 impl Begun {
-    /// With what is there of the content.
+    /// With what is there of the content. What is not begun keeps no other torrent from its place.
     async fn of(
         (hub, row): (&Rc<Hub>, usize),
         info: &Arc<Info>,
@@ -279,6 +279,19 @@ impl Begun {
         asking: Option<&Asking>,
     ) -> Result<Self, Failure> {
         hub.take(info, place.written.map(|_| &*place.folder), &place.wanted)?;
+        let begun = Self::at((hub, row), info, place, asking).await;
+        if begun.is_err() {
+            hub.give_back(info, place.written.is_some(), &place.wanted);
+        }
+        begun
+    }
+
+    async fn at(
+        (hub, row): (&Rc<Hub>, usize),
+        info: &Arc<Info>,
+        place: &Place,
+        asking: Option<&Asking>,
+    ) -> Result<Self, Failure> {
         let Content { storage, notes, whole, begun } = place.open(info, (hub, row)).await?;
         hub.mapped.settled().await;
         // Trackers that a search has asked know us.
