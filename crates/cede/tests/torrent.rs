@@ -1068,6 +1068,19 @@ fn peers_that_have_a_node_of_the_table_hear_of_ours() {
     assert_eq!(greeted(port, hash, false), (true, None));
     seed.interrupt();
     seed.end().exits(130);
+    // The system chooses.
+    let node = node.replace(&format!("--dht-port {free}"), "--dht-port 0");
+    let mut seed = place.start(&format!("seed film.torrent -p 0 {node}"));
+    let port = port_of(&mut seed);
+    let began = std::time::Instant::now();
+    let chosen = loop {
+        assert!(began.elapsed() < support::PATIENCE, "its handshake never says that it has a node");
+        if let (true, chosen) = greeted(port, hash, true) {
+            break chosen;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    assert!(chosen.is_some_and(|chosen| chosen != 0), "{chosen:?}");
 }
 
 /// A peer's node is asked whether it is there, so that a table is entered through a peer alone; not one that is told of in a private

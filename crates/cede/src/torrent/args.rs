@@ -384,8 +384,8 @@ pub struct SwarmArgs {
     /// A node of the table to begin with, in place of the usual ones; may be repeated
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     pub dht_node: Vec<String>,
-    /// The UDP port of our nodes of the table, over IPv4 and IPv6 [default: 6881, or a free one where that is taken]
-    #[arg(long, value_name = "PORT", conflicts_with = "no_dht", value_parser = clap::value_parser!(u16).range(1..))]
+    /// The UDP port of our nodes of the table, over IPv4 and IPv6; 0 for a free one of each [default: 6881, or a free one where that is taken]
+    #[arg(long, value_name = "PORT", conflicts_with = "no_dht")]
     pub dht_port: Option<u16>,
     /// Do not look for peers in the local network (local service discovery)
     #[arg(long)]
