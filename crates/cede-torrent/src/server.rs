@@ -58,6 +58,10 @@ pub struct Entry {
 
 /// Of a request that is too long, so much is read and thrown away.
 const MAX_UNREAD_BYTES: u64 = 1 << 20;
+/// What is said over UDP of what cannot be read: its first word fits the shortest request.
+const UNREADABLE: &str = "unknown, or too short";
+/// Octets of a refusal over UDP in front of its words.
+const ERROR_HEAD_BYTES: usize = 8;
 /// Ports that are tried where any will do.
 const PORT_TRIES: usize = 20;
 
@@ -151,9 +155,9 @@ impl Tracker {
         loop {
             let Ok(heard) = self.udp.receive().await else { continue };
             let is_v6 = heard.from.ip().to_canonical().is_ipv6();
-            for asked in heard.datagrams().filter_map(|octets| Asked::decode(octets).ok()) {
-                if let Some(response) = self.state.respond(heard.from, &asked) {
-                    let _ = self.udp.answer(&heard, &response.encode(asked.transaction, is_v6)).await;
+            for octets in heard.datagrams() {
+                if let Some((transaction, response)) = self.state.respond_to(heard.from, octets) {
+                    let _ = self.udp.answer(&heard, &response.encode(transaction, is_v6)).await;
                 }
             }
         }
@@ -261,17 +265,36 @@ impl State {
         cede_bt::metainfo::sha1(&octets).first_chunk().map_or(0, |id| u64::from_be_bytes(*id))
     }
 
+    fn epoch(&self) -> u64 {
+        self.clock.elapsed().as_secs() / u64::from(CONNECTION_TAKEN_S / 2)
+    }
+
+    /// Whether an id is that of whoever receives there. Two spans are taken, so that one lives between one and two of them.
+    fn is_known(&self, ip: IpAddr, connection: u64) -> bool {
+        let epoch = self.epoch();
+        [epoch, epoch.wrapping_sub(1), epoch.wrapping_sub(2)]
+            .iter()
+            .any(|epoch| self.connection(ip, *epoch) == connection)
+    }
+
+    /// What is answered to a datagram, and to which transaction. A refusal is no longer than what it answers, as nobody knows whether who asks
+    /// without an id is where the datagram says; what cannot be read is answered to nobody else but who has one.
+    fn respond_to(&self, from: SocketAddr, octets: &[u8]) -> Option<(u32, Response)> {
+        let (connection, transaction) = Asked::numbers(octets)?;
+        let response = match Asked::decode(octets) {
+            Ok(asked) => self.respond(from, &asked)?,
+            Err(_) if self.is_known(from.ip(), connection) => Response::Error(UNREADABLE.to_owned()),
+            Err(_) => return None,
+        };
+        Some((transaction, cut(response, octets.len())))
+    }
+
     fn respond(&self, from: SocketAddr, asked: &Asked) -> Option<Response> {
-        // Two spans are taken, so that an id lives between one and two of them.
-        let epoch = self.clock.elapsed().as_secs() / u64::from(CONNECTION_TAKEN_S / 2);
         let ip = from.ip();
         if asked.request == Request::Connect {
-            return Some(Response::Connect(self.connection(ip, epoch)));
+            return Some(Response::Connect(self.connection(ip, self.epoch())));
         }
-        let is_known = [epoch, epoch.wrapping_sub(1), epoch.wrapping_sub(2)]
-            .iter()
-            .any(|epoch| self.connection(ip, *epoch) == asked.connection);
-        if !is_known {
+        if !self.is_known(ip, asked.connection) {
             return Some(Response::Error("the connection id is none, or too old".to_owned()));
         }
         Some(match &asked.request {
@@ -325,6 +348,17 @@ const fn status_of(error: http::QueryError) -> u16 {
         http::QueryError::Parameter(_) => 200,
         http::QueryError::Path => 404,
         http::QueryError::Long => 414,
+    }
+}
+
+/// A refusal that is no longer than a request of so many octets.
+fn cut(response: Response, request: usize) -> Response {
+    match response {
+        Response::Error(mut why) => {
+            why.truncate(why.floor_char_boundary(request.saturating_sub(ERROR_HEAD_BYTES)));
+            Response::Error(why.trim_end_matches([' ', ',']).to_owned())
+        }
+        other => other,
     }
 }
 

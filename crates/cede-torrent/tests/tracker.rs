@@ -549,6 +549,42 @@ fn whatever_is_sent_to_the_tracker_it_goes_on() {
     });
 }
 
+/// BEP 15 has an answer for what is not understood; whoever has no connection id may be somewhere else than its datagrams say.
+#[test]
+fn what_is_not_understood_is_refused_to_who_has_an_id_and_no_refusal_is_longer_than_its_request() {
+    run(async {
+        let (address, _) = start(Vec::new());
+        let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        udp.connect(address).await.unwrap();
+        let mut buffer = [0; 2048];
+        let connect = Asked { connection: 0, transaction: 7, request: Request::Connect };
+        udp.send(&connect.encode()).await.unwrap();
+        let len = udp.recv(&mut buffer).await.unwrap();
+        let Ok((7, Response::Connect(id))) = Response::decode(&buffer[..len], false) else { panic!() };
+        let request = |id: u64, action: u32, more: usize| {
+            [&id.to_be_bytes()[..], &action.to_be_bytes(), &9_u32.to_be_bytes(), &vec![0; more]].concat()
+        };
+        // No answers to these: the next one that comes is to the scrape.
+        for octets in [request(id ^ 1, 9, 0), request(id ^ 1, 1, 5), request(id, 1, 0)[..15].to_vec()] {
+            udp.send(&octets).await.unwrap();
+        }
+        for (octets, is_refused) in [
+            (request(id ^ 1, 2, 0), true),
+            (request(id ^ 1, 2, 20), true),
+            (request(id, 9, 0), true),
+            (request(id, 0, 0), true),
+            (request(id, 1, 80), true),
+            (request(id, 2, 20), false),
+        ] {
+            udp.send(&octets).await.unwrap();
+            let len = udp.recv(&mut buffer).await.unwrap();
+            let (transaction, response) = Response::decode(&buffer[..len], false).unwrap();
+            assert_eq!((transaction, matches!(response, Response::Error(_))), (9, is_refused), "{octets:?}");
+            assert!(len <= octets.len(), "{len} octets for {}: {response:?}", octets.len());
+        }
+    });
+}
+
 /// Other clients show the words of a refusal where the answer is one (200), and the number of any other status in their place.
 #[test]
 fn what_is_wrong_with_an_announce_stands_in_an_answer() {

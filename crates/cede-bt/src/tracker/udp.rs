@@ -133,6 +133,14 @@ impl Asked {
         out
     }
 
+    /// The connection id and the transaction of what may be a request that cannot be read, such as one of an action that nobody knows.
+    #[must_use]
+    pub fn numbers(octets: &[u8]) -> Option<(u64, u32)> {
+        let mut take = Take(octets);
+        let (connection, _, transaction) = (take.u64().ok()?, take.u32().ok()?, take.u32().ok()?);
+        Some((connection, transaction))
+    }
+
     /// Reads a request. What follows it is ignored.
     ///
     /// # Errors
