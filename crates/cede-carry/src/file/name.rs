@@ -1,9 +1,14 @@
 //! Names that strangers give to files.
 
 use crate::untrusted::is_unprintable;
+use std::path::{Path, PathBuf};
 
 /// The longest name: 255 octets are what file systems take, and `.part` comes behind.
 const MAX_NAME_BYTES: usize = 200;
+/// What file systems take.
+const MAX_FILE_NAME_BYTES: usize = 255;
+/// What a file's name ends in while it comes.
+const ENDING: &str = ".part";
 /// What a file is called whose name has nothing in it that is safe.
 const NAMELESS: &str = "received";
 /// Names that Windows keeps for devices, whatever follows a dot.
@@ -28,7 +33,7 @@ pub fn safe_name(name: &str) -> String {
         safe.insert(0, '_');
     }
     shorten(&mut safe);
-    if safe.to_ascii_lowercase().ends_with(".part") {
+    if safe.to_ascii_lowercase().ends_with(ENDING) {
         safe.push('_');
     }
     safe
@@ -38,6 +43,21 @@ fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let bare = stem.trim_end_matches(|c: char| c.is_ascii_digit());
     DEVICES.contains(&bare) && (stem.len() - bare.len()) <= 1
+}
+
+/// What a file is called while it comes. Where that would be longer than file systems take, its end makes room for a piece of the digest of all.
+pub(super) fn part_of(target: &Path) -> PathBuf {
+    let name = target.file_name().unwrap_or_default();
+    let octets = name.as_encoded_bytes();
+    if octets.len() + ENDING.len() <= MAX_FILE_NAME_BYTES {
+        let mut part = name.to_owned();
+        part.push(ENDING);
+        return target.with_file_name(part);
+    }
+    let digest = &blake3::hash(octets).to_hex()[..16];
+    let (name, room) = (name.to_string_lossy(), MAX_FILE_NAME_BYTES - ENDING.len() - 1 - digest.len());
+    let kept = &name[..name.floor_char_boundary(room)];
+    target.with_file_name(format!("{kept}.{digest}{ENDING}"))
 }
 
 /// Cuts the stem and keeps what tells the kind.
@@ -56,6 +76,21 @@ fn shorten(name: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_comes_has_a_name_that_file_systems_take() {
+        let name_of =
+            |name: &str| part_of(&Path::new("in").join(name)).strip_prefix("in").unwrap().to_owned();
+        assert_eq!(name_of("a.b"), Path::new("a.b.part"));
+        let longest = "n".repeat(250);
+        assert_eq!(name_of(&longest).to_str(), Some(&*format!("{longest}.part")));
+        for long in ["n".repeat(251), "n".repeat(255), "é".repeat(127)] {
+            let (part, other) = (name_of(&long), name_of(&format!("{}x", &long[..long.len() - 2])));
+            let octets = part.as_os_str().len();
+            assert!((200..=255).contains(&octets) && part.to_str().unwrap().ends_with(ENDING), "{part:?}");
+            assert_ne!(part, other);
+        }
+    }
 
     #[test]
     fn ordinary_names_stay() {

@@ -1,5 +1,6 @@
 //! Where what arrives is put: into `NAME.part` until it is complete, then under its name.
 
+use super::name::part_of;
 use super::{DIGEST_BYTES, Modified, Offer, PIECE_BYTES, PIECES, Piece, safe_name};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -168,10 +169,8 @@ impl Place {
         if target.is_dir() {
             return Err(format!("{} is a folder", target.display()));
         }
-        let mut part = target.to_path_buf().into_os_string();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = open_part(&part)?;
+        let part = part_of(target);
+        let file = open_part(&part, target)?;
         let output = Output::Part { file, part, target: target.to_path_buf(), force };
         Ok(Self::new(output, target.display().to_string()))
     }
@@ -424,7 +423,7 @@ fn unwritable(path: &Path, error: &io::Error) -> String {
 }
 
 /// Opens what is there of a file, or begins it. It is locked, so that no two processes write it.
-fn open_part(part: &Path) -> Result<File, String> {
+fn open_part(part: &Path, target: &Path) -> Result<File, String> {
     let found = fs::symlink_metadata(part);
     if found.is_ok_and(|found| !found.is_file()) {
         return Err(format!("{} is in the way: it is no ordinary file", part.display()));
@@ -438,9 +437,7 @@ fn open_part(part: &Path) -> Result<File, String> {
     }
     let file = options.open(part).map_err(|error| unwritable(part, &error))?;
     match file.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            Err(format!("{} is being received already", part.with_extension("").display()))
-        }
+        Err(TryLockError::WouldBlock) => Err(format!("{} is being received already", target.display())),
         // A file system without locks is no reason to lose a file.
         _ => Ok(file),
     }
