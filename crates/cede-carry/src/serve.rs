@@ -371,6 +371,9 @@ impl Client<'_> {
 }
 
 /// The controller that a stranger asks for: one that heeds congestion.
+        let nameless = |text: String| text.replace(&share.path.display().to_string(), &name);
+        let source = Source::file(&share.path).map_err(nameless)?.labelled(&name);
+        let bytes = source.offer().bytes;
 fn stranger_s_choice(spec: &ControllerSpec) -> Result<cede_real::ControllerChoice, String> {
     if !spec.is_responsive() {
         return Err(format!(

@@ -344,6 +344,32 @@ fn wrong_words_are_usage_errors_that_say_what_is_right() {
 #[test]
 fn nobody_there_no_such_name_and_a_taken_port_are_said_in_words() {
     let place = Folder::new("nobody");
+/// While it comes it has a longer name; where it is known here is nobody else's business.
+#[test]
+fn a_file_may_have_the_longest_name() {
+    let place = Folder::new("longest-name");
+    let (octets, name) = (place.write_pattern("film", 100_000), "n".repeat(255));
+    let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", &name]);
+    let to = format!("127.0.0.1:{}", port_of(&mut recv));
+    place.cede(&["send", "film", &to]).exits(0);
+    recv.end().exits(0);
+    assert!(place.read(&name) == octets);
+}
+
+#[test]
+fn who_asks_for_a_file_does_not_hear_where_it_lies() {
+    let place = Folder::new("where-it-lies");
+    fs::create_dir(place.path("secret")).unwrap();
+    place.write("secret/film", "film");
+    let path = place.path("secret/film");
+    let mut serve =
+        place.start(&["serve", path.to_str().unwrap(), "-p", "0", "--bind", "127.0.0.1", "--json"]);
+    let to = format!("127.0.0.1:{}", port_of(&mut serve));
+    fs::remove_file(&path).unwrap();
+    let told = place.cede(&["recv", &to, "-o", "copy"]).exits(1).complains("cannot read film");
+    assert!(!told.err.contains("secret"), "{}", told.err);
+}
+
     let free = format!("127.0.0.1:{}", free_port());
     let nobody = place.cede(&["send", &free, "-t", "1"]).exits(1);
     // Where ICMP does not come through, it is the silence that tells.

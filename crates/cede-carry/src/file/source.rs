@@ -80,6 +80,13 @@ impl Source {
         self
     }
 
+    /// The same, called so where something is said of it: where on this machine it is, is nobody else's business.
+    #[must_use]
+    pub(crate) fn labelled(mut self, label: &str) -> Self {
+        label.clone_into(&mut self.label);
+        self
+    }
+
     /// What the receiver is told.
     #[must_use]
     pub const fn offer(&self) -> &Offer {
