@@ -13,7 +13,7 @@ use cede_real::UtpStream;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -87,6 +87,8 @@ pub struct Server {
     tell: Box<Tell>,
     sessions: Sessions,
     active: Mutex<HashMap<PathBuf, Active>>,
+    /// Nothing more is taken.
+    is_over: AtomicBool,
     conversations: AtomicU64,
     clients: AtomicUsize,
 }
@@ -94,7 +96,26 @@ pub struct Server {
 /// A file that is being received.
 struct Active {
     heard: Arc<Mutex<Instant>>,
+    /// It has come.
+    is_whole: Arc<AtomicBool>,
     stopper: Stopper,
+}
+
+/// The same, for who receives it.
+struct Claim {
+    heard: Arc<Mutex<Instant>>,
+    is_whole: Arc<AtomicBool>,
+    superseded: Stop,
+}
+
+impl Active {
+    fn begin() -> (Self, Claim) {
+        let (heard, is_whole) = (Arc::new(Mutex::new(Instant::now())), Arc::<AtomicBool>::default());
+        let stopper = Stopper::new();
+        let superseded = stopper.stop();
+        let claim = Claim { heard: Arc::clone(&heard), is_whole: Arc::clone(&is_whole), superseded };
+        (Self { heard, is_whole, stopper }, claim)
+    }
 }
 
 /// One conversation.
@@ -114,6 +135,7 @@ impl Server {
             tell,
             sessions: Sessions::default(),
             active: Mutex::new(HashMap::new()),
+            is_over: AtomicBool::new(false),
             conversations: AtomicU64::new(1),
             clients: AtomicUsize::new(0),
         }
@@ -140,8 +162,9 @@ impl Server {
         link.part().await;
     }
 
-    /// Those who have shown no key yet are no longer waited for.
+    /// Those who have shown no key yet are no longer waited for, and nothing more is taken.
     pub fn close_door(&self) {
+        self.is_over.store(true, Relaxed);
         self.door.close();
     }
 
@@ -169,23 +192,22 @@ impl Server {
     }
 
     /// Waits until nobody else sends this file, and takes it into the books. A sender that has gone without a word is
-    /// sent away, where what it sent can be gone on with.
-    async fn claim(
-        &self,
-        path: &PathBuf,
-        can_resume: bool,
-    ) -> Result<(Arc<Mutex<Instant>>, Stop), TransferError> {
+    /// sent away, where what it sent can be gone on with. What came meanwhile is not replaced by what was offered before.
+    async fn claim(&self, path: &PathBuf, can_resume: bool) -> Result<Claim, TransferError> {
         let until = Instant::now() + TURN;
+        let mut awaited: Option<Arc<AtomicBool>> = None;
         loop {
             {
                 let mut active = self.active();
+                if self.is_over.load(Relaxed) || awaited.is_some_and(|is_whole| is_whole.load(Relaxed)) {
+                    return Err(TransferError::Late);
+                }
                 let Some(other) = active.get(path) else {
-                    let heard = Arc::new(Mutex::new(Instant::now()));
-                    let stopper = Stopper::new();
-                    let stop = stopper.stop();
-                    active.insert(path.clone(), Active { heard: Arc::clone(&heard), stopper });
-                    return Ok((heard, stop));
+                    let (began, claim) = Active::begin();
+                    active.insert(path.clone(), began);
+                    return Ok(claim);
                 };
+                awaited = Some(Arc::clone(&other.is_whole));
                 let silent = other.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
                 if can_resume && silent > STALE {
                     other.stopper.ask();
@@ -267,7 +289,9 @@ impl Client<'_> {
         };
         match outcome {
             // The other's file goes on: this is not its end.
-            Err(error @ TransferError::Busy) => self.tell(Event::Refused(error.to_string())),
+            Err(error @ (TransferError::Busy | TransferError::Late)) => {
+                self.tell(Event::Refused(error.to_string()));
+            }
             outcome => self.tell(Event::FileEnds(outcome)),
         }
         Ok(())
@@ -283,12 +307,14 @@ impl Client<'_> {
         let offer = file::offered(link, &mut Attendant { stop: stop.clone(), watch: &mut quiet }).await?;
         let path = destination.path_for(&offer);
         match self.server.claim(&path, destination.can_resume()).await {
-            Ok((heard, superseded)) => {
+            Ok(Claim { heard, is_whole, superseded }) => {
                 self.tell_begin(&offer);
+                let is_one = destination.is_one_file();
                 let outcome =
                     self.take_alone(link, &offer, destination, (&path, heard, superseded), stop).await;
-                // Behind what went to a pipe nothing of another's is to follow.
-                if destination.can_resume() {
+                is_whole.store(outcome.is_ok(), Relaxed);
+                // Behind what went to a pipe nothing of another's is to follow, and nothing in place of the one file that was waited for.
+                if destination.can_resume() && !(is_one && outcome.is_ok()) {
                     self.server.active().remove(&path);
                 }
                 outcome
@@ -344,9 +370,10 @@ impl Client<'_> {
             [only] if name.is_empty() => only,
             all => all.iter().find(|share| share.name == name).ok_or_else(|| self.no_share(name))?,
         };
-        let source = Source::file(&share.path)?;
-        let bytes = source.offer().bytes;
         let name = share.name.clone();
+        let nameless = |text: String| text.replace(&share.path.display().to_string(), &name);
+        let source = Source::file(&share.path).map_err(nameless)?.labelled(&name);
+        let bytes = source.offer().bytes;
         let welcomed = link.writer.send(&Message::Welcome(0)).await;
         self.tell(Event::FileBegins { name, bytes, is_given: true });
         let mut watch = |progress: &Progress| self.tell(Event::FileMoves(Box::new(progress.clone())));
@@ -371,9 +398,6 @@ impl Client<'_> {
 }
 
 /// The controller that a stranger asks for: one that heeds congestion.
-        let nameless = |text: String| text.replace(&share.path.display().to_string(), &name);
-        let source = Source::file(&share.path).map_err(nameless)?.labelled(&name);
-        let bytes = source.offer().bytes;
 fn stranger_s_choice(spec: &ControllerSpec) -> Result<cede_real::ControllerChoice, String> {
     if !spec.is_responsive() {
         return Err(format!(

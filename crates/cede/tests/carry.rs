@@ -237,6 +237,33 @@ fn another_sender_does_not_mix_with_what_is_being_received() {
     assert_eq!(received_beside_another("-", "another-mixes"), b"one two");
 }
 
+/// Who came while a file was being received does not replace what came, also where that may be replaced.
+#[test]
+fn another_sender_does_not_replace_what_has_just_come() {
+    for output in [&["-o", "stdin"][..], &[]] {
+        let place = Folder::new("another-replaces");
+        fs::write(place.path("stdin"), "before").unwrap();
+        fs::create_dir(place.path("from")).unwrap();
+        fs::write(place.path("from/stdin"), "other").unwrap();
+        let words = [&["recv", "--force", "-p", "0", "--bind", "127.0.0.1"], output].concat();
+        let mut recv = place.start(&words);
+        let to = format!("127.0.0.1:{}", port_of(&mut recv));
+        let mut first = place.start_reading(&["send", "-", &to], Stdio::piped());
+        let mut typed = first.stdin();
+        typed.write_all(b"one ").unwrap();
+        recv.says("sends stdin");
+        let second = place.start(&["send", "from/stdin", &to]);
+        // It has offered its file by then, or else is refused all the same.
+        thread::sleep(Duration::from_millis(700));
+        typed.write_all(b"two").unwrap();
+        drop(typed);
+        first.end().exits(0);
+        second.end().exits(1).complains("somebody else");
+        recv.end().exits(0);
+        assert_eq!(place.read("stdin"), b"one two", "{output:?}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_who_waits_for_a_pipe_that_nobody_reads() {
@@ -317,6 +344,32 @@ fn a_file_may_be_called_anything() {
     }
 }
 
+/// While it comes it has a longer name; where it is known here is nobody else's business.
+#[test]
+fn a_file_may_have_the_longest_name() {
+    let place = Folder::new("longest-name");
+    let (octets, name) = (place.write_pattern("film", 100_000), "n".repeat(255));
+    let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", &name]);
+    let to = format!("127.0.0.1:{}", port_of(&mut recv));
+    place.cede(&["send", "film", &to]).exits(0);
+    recv.end().exits(0);
+    assert!(place.read(&name) == octets);
+}
+
+#[test]
+fn who_asks_for_a_file_does_not_hear_where_it_lies() {
+    let place = Folder::new("where-it-lies");
+    fs::create_dir(place.path("secret")).unwrap();
+    place.write("secret/film", "film");
+    let path = place.path("secret/film");
+    let mut serve =
+        place.start(&["serve", path.to_str().unwrap(), "-p", "0", "--bind", "127.0.0.1", "--json"]);
+    let to = format!("127.0.0.1:{}", port_of(&mut serve));
+    fs::remove_file(&path).unwrap();
+    let told = place.cede(&["recv", &to, "-o", "copy"]).exits(1).complains("cannot read film");
+    assert!(!told.err.contains("secret"), "{}", told.err);
+}
+
 #[test]
 fn wrong_words_are_usage_errors_that_say_what_is_right() {
     let place = Folder::new("usage");
@@ -344,32 +397,6 @@ fn wrong_words_are_usage_errors_that_say_what_is_right() {
 #[test]
 fn nobody_there_no_such_name_and_a_taken_port_are_said_in_words() {
     let place = Folder::new("nobody");
-/// While it comes it has a longer name; where it is known here is nobody else's business.
-#[test]
-fn a_file_may_have_the_longest_name() {
-    let place = Folder::new("longest-name");
-    let (octets, name) = (place.write_pattern("film", 100_000), "n".repeat(255));
-    let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", &name]);
-    let to = format!("127.0.0.1:{}", port_of(&mut recv));
-    place.cede(&["send", "film", &to]).exits(0);
-    recv.end().exits(0);
-    assert!(place.read(&name) == octets);
-}
-
-#[test]
-fn who_asks_for_a_file_does_not_hear_where_it_lies() {
-    let place = Folder::new("where-it-lies");
-    fs::create_dir(place.path("secret")).unwrap();
-    place.write("secret/film", "film");
-    let path = place.path("secret/film");
-    let mut serve =
-        place.start(&["serve", path.to_str().unwrap(), "-p", "0", "--bind", "127.0.0.1", "--json"]);
-    let to = format!("127.0.0.1:{}", port_of(&mut serve));
-    fs::remove_file(&path).unwrap();
-    let told = place.cede(&["recv", &to, "-o", "copy"]).exits(1).complains("cannot read film");
-    assert!(!told.err.contains("secret"), "{}", told.err);
-}
-
     let free = format!("127.0.0.1:{}", free_port());
     let nobody = place.cede(&["send", &free, "-t", "1"]).exits(1);
     // Where ICMP does not come through, it is the silence that tells.

@@ -99,6 +99,8 @@ pub enum TransferError {
     Superseded,
     /// Somebody else sends a file of this name, and goes on doing so: nothing began.
     Busy,
+    /// Somebody else's file of this name has come, after this one was offered or as the only one: nothing began.
+    Late,
 }
 
 impl fmt::Display for TransferError {
@@ -108,6 +110,7 @@ impl fmt::Display for TransferError {
             Self::Source(text) | Self::Destination(text) => f.write_str(text),
             Self::Stopped => f.write_str("stopped before the end"),
             Self::Busy => f.write_str("somebody else is sending a file of this name"),
+            Self::Late => f.write_str("somebody else has sent a file of this name meanwhile"),
             Self::Superseded => f.write_str("the sender went silent, and came again"),
         }
     }

@@ -58,7 +58,7 @@ impl Destination {
             Self::Folder { folder, force } => Place::file(&folder.join(safe_name(&offer.name)), *force)?,
             Self::Path { path, force } => Self::at(path, *force, offer)?,
         };
-        (place.most_bytes, place.modified) = (most_bytes, offer.modified);
+        (place.most_bytes, place.announced, place.modified) = (most_bytes, offer.bytes, offer.modified);
         Ok(place)
     }
 
@@ -83,6 +83,11 @@ impl Destination {
         }
     }
 
+    /// One file comes here, whatever it is called.
+    pub(crate) fn is_one_file(&self) -> bool {
+        matches!(self, Self::Path { path, .. } if !path.is_dir())
+    }
+
     /// What arrived can be gone on with, or written anew. What has gone to a pipe or a device is there for good.
     pub(crate) fn can_resume(&self) -> bool {
         match self {
@@ -102,6 +107,8 @@ pub(crate) struct Place {
     digest: blake3::Hasher,
     at: u64,
     most_bytes: Option<u64>,
+    /// How long it is by what the sender has said.
+    announced: Option<u64>,
     modified: Option<Modified>,
     /// The part has got its name, or was thrown away: what is called so now is another's.
     is_settled: bool,
@@ -155,7 +162,16 @@ impl Drop for Place {
 impl Place {
     fn new(output: Output, label: String) -> Self {
         let digest = blake3::Hasher::new();
-        Self { output, label, digest, at: 0, most_bytes: None, modified: None, is_settled: false }
+        Self {
+            output,
+            label,
+            digest,
+            at: 0,
+            most_bytes: None,
+            announced: None,
+            modified: None,
+            is_settled: false,
+        }
     }
 
     fn stream(stream: Box<dyn Write + Send>, label: String) -> Self {
@@ -307,11 +323,13 @@ impl Place {
     }
 
     fn make_room(&self, bytes: u64) -> Result<(), String> {
-        match self.most_bytes {
-            Some(most) if self.at.saturating_add(bytes) > most => {
-                Err(format!("no more than {most} octets are taken here"))
-            }
-            _ => Ok(()),
+        let is_beyond = |most: Option<u64>| most.filter(|most| self.at.saturating_add(bytes) > *most);
+        if let Some(most) = is_beyond(self.most_bytes) {
+            return Err(format!("no more than {most} octets are taken here"));
+        }
+        match is_beyond(self.announced) {
+            Some(announced) => Err(format!("more comes than the {announced} octets that were announced")),
+            None => Ok(()),
         }
     }
 
@@ -332,6 +350,10 @@ impl Place {
     }
 
     fn finish(mut self, bytes: u64, digest: [u8; DIGEST_BYTES]) -> Result<Written, String> {
+        if let Some(announced) = self.announced.filter(|announced| *announced != self.at) {
+            self.keep();
+            return Err(format!("the sender ended after {} of {announced} octets", self.at));
+        }
         let ours: [u8; DIGEST_BYTES] = self.digest.finalize().into();
         if bytes != self.at || ours != digest {
             if let Output::Part { part, .. } = &self.output {
@@ -552,6 +574,23 @@ mod tests {
         assert!(write(place, 0, vec![Piece::Data(b"abc".to_vec())]).is_err());
         drop(to.open(&offer("n", 3), None).unwrap());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_sender_is_held_to_the_length_that_it_has_announced() {
+        let folder = folder("announced");
+        let to = Destination::Folder { folder: folder.clone(), force: true };
+        fs::write(folder.join("a"), "before").unwrap();
+        for pieces in [
+            vec![Piece::Data(b"abcd".to_vec()), end(b"abcd")],
+            vec![Piece::Data(b"ab".to_vec()), Piece::Hole(2), end(b"ab\0\0")],
+            vec![Piece::Data(b"ab".to_vec()), end(b"ab")],
+        ] {
+            let error = write(to.open(&offer("a", 3), None).unwrap(), 0, pieces).unwrap_err();
+            assert!(error.contains("3 octets"), "{error}");
+            assert_eq!(fs::read(folder.join("a")).unwrap(), b"before");
+        }
         fs::remove_dir_all(folder).unwrap();
     }
 
