@@ -8,9 +8,13 @@ use crate::stop::{Stop, Stopper};
 use cede_real::UtpStream;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// So many may be about to show a key at one time. Each costs two messages' room and a connection, for 15 s at most.
 const MAX_WAITING: usize = 128;
+/// How long whoever was refused may take to hear of it.
+const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Lets those in who have the key, or everybody where there is none.
 ///
@@ -78,7 +82,11 @@ impl Door {
             () = displaced.asked() => None,
         };
         match answered {
-            Some(agreed) => agreed.map(|agreed| Line::sealed(agreed.seal(stream))),
+            Some(Ok(agreed)) => Ok(Line::sealed(agreed.seal(stream))),
+            Some(Err(error)) => {
+                part(&Line::new(stream), displaced).await;
+                Err(error)
+            }
             None => {
                 // Not even its end is to take up room.
                 stream.abort();
@@ -102,6 +110,18 @@ impl Door {
         waiting.next += 1;
         waiting.guests.push(Guest { number, from: origin(from.ip()), leave });
         (Place { door: self, number }, displaced)
+    }
+}
+
+/// Who was refused is to hear why. Until then it has its place at the door, which others may need: who acknowledges nothing would keep
+/// a connection for a minute otherwise, however many of those it has.
+async fn part(line: &Line, mut displaced: Stop) {
+    let is_over = tokio::select! {
+        over = timeout(LAST_WORD, line.ended()) => over.is_ok(),
+        () = displaced.asked() => false,
+    };
+    if !is_over {
+        line.abort();
     }
 }
 

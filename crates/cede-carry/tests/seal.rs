@@ -439,3 +439,21 @@ async fn a_crowd_at_the_door_keeps_nobody_out() {
     // The first of the crowd is gone, and knows it.
     assert!(timeout(Duration::from_secs(60), idle[0].read(&mut [0; 1])).await.unwrap().is_err());
 }
+
+/// Who was refused and stays on the line keeps a place at the door, and no other one: a socket has not many.
+#[tokio::test]
+async fn who_was_refused_and_stays_takes_no_more_places_than_there_are_at_the_door() {
+    let (socket, _told) = kept_door().await;
+    let strangers = UtpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut staying = Vec::new();
+    for _ in 0..200 {
+        let mut stream = strangers.connect(socket.local_addr()).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+        let mut heard = [0; 256];
+        let n = timeout(Duration::from_secs(60), stream.read(&mut heard)).await.unwrap().unwrap();
+        assert!(n > 0, "it hears why");
+        staying.push(stream);
+    }
+    let connections = socket.statistics().connections;
+    assert!(connections <= 130, "{connections} of {}", staying.len());
+}
