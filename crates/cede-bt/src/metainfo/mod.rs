@@ -64,6 +64,8 @@ pub enum Error {
     Pieces,
     /// The hashes of a v2 torrent's pieces do not lead to the hash of their file.
     Layers,
+    /// The two sides of a hybrid torrent tell of other files, or of the same ones elsewhere in the content.
+    Sides,
     /// A name leads out of the folder, or cannot be one.
     Path(PathError),
     /// The info dictionary is not the one that was asked for.
@@ -80,6 +82,9 @@ impl fmt::Display for Error {
             Self::Nothing => f.write_str("the torrent has no content: its files are empty"),
             Self::Pieces => f.write_str("the torrent has not as many hashes as pieces"),
             Self::Layers => f.write_str("the torrent's piece layers are not those of its files"),
+            Self::Sides => f.write_str(
+                "the torrent contradicts itself: its v1 and v2 sides do not tell of the same files in the same places",
+            ),
             Self::Path(error) => error.fmt(f),
             Self::Hash => f.write_str("the info dictionary has another hash than was asked for"),
         }
@@ -394,14 +399,16 @@ impl Attributes {
 /// The files of a hybrid dictionary: its two sides must tell of the same.
 fn hybrid(info: Node<'_, '_>, name: &str, v2: &[File]) -> Result<Vec<File>, Error> {
     let v1 = files(info, name)?;
-    if lengths(&v1) == lengths(v2) { Ok(v1) } else { Err(Error::Key("file tree")) }
+    if places(&v1).eq(places(v2)) { Ok(v1) } else { Err(Error::Sides) }
 }
 
-/// Lengths by path as a tree has it, without padding. That of one file at the top does not say whether it is in a folder of its own
-/// name: v1 does.
-fn lengths(files: &[File]) -> BTreeMap<&[String], u64> {
-    let real = files.iter().filter(|file| !file.is_padding);
-    real.map(|file| (&file.path[usize::from(file.path.len() > 1)..], file.length)).collect()
+/// What is where in the content, by path as a tree has it, without padding. That of one file at the top does not say whether it is in a
+/// folder of its own name: v1 does. An empty file is in no place.
+fn places(files: &[File]) -> impl Iterator<Item = (&[String], u64, u64)> {
+    files.iter().filter(|file| !file.is_padding).map(|file| {
+        let path = &file.path[usize::from(file.path.len() > 1)..];
+        (path, file.length, if file.length > 0 { file.offset } else { 0 })
+    })
 }
 
 fn several(list: Node<'_, '_>, name: &str) -> Result<Vec<File>, Error> {

@@ -305,7 +305,7 @@ fn a_hybrid_torrent_is_known_by_its_v1_hash() {
     assert_eq!(info.hybrid_hash().unwrap(), info.hash_v2.unwrap()[..20]);
     let other = writer(vec![file(&["n"], 4, 0)]).info().with("meta version", 2_u32);
     let octets = other.with("file tree", Form::dict().with("n", leaf)).encode();
-    assert_eq!(Info::parse(&octets), Err(Error::Key("file tree")));
+    assert_eq!(Info::parse(&octets), Err(Error::Sides));
 }
 
 /// The entry of a file of three octets in a tree.
@@ -322,7 +322,35 @@ fn a_hybrid_torrents_v1_side_tells_that_its_only_file_is_in_a_folder_of_the_same
     assert_eq!(hybrid(&["n", "n"], "n").unwrap().files, [file(&["n", "n"], 3, 0)]);
     assert_eq!(hybrid(&["n", "a"], "a").unwrap().files, [file(&["n", "a"], 3, 0)]);
     for (path, in_tree) in [(&["n"][..], "a"), (&["n", "n"], "a"), (&["n", "a"], "n")] {
-        assert_eq!(hybrid(path, in_tree), Err(Error::Key("file tree")), "{path:?}, {in_tree}");
+        assert_eq!(hybrid(path, in_tree), Err(Error::Sides), "{path:?}, {in_tree}");
+    }
+}
+
+/// As libtorrent has it. Padding behind the last file may be there or not, and an empty file is in no place.
+#[test]
+fn the_sides_of_a_hybrid_torrent_have_the_same_files_in_the_same_places() {
+    let padding = |offset: u64| File { is_padding: true, ..file(&["n", ".pad", "16381"], 16_381, offset) };
+    let (a, b) = (file(&["n", "a"], 3, 0), |at| file(&["n", "b"], 3, at));
+    let (c, empty) =
+        (|at| file(&["n", "c"], 0, at), Form::dict().with("", Form::dict().with("length", 0_u32)));
+    let parse = |files: Vec<File>| {
+        let tree = Form::dict().with("a", leaf()).with("b", leaf()).with("c", empty.clone());
+        Info::parse(&writer(files).info().with("meta version", 2_u32).with("file tree", tree).encode())
+    };
+    for files in [
+        vec![a.clone(), padding(3), b(16_384), c(16_387)],
+        vec![a.clone(), padding(3), b(16_384), padding(16_387), c(32_768)],
+    ] {
+        assert_eq!(parse(files.clone()).unwrap().files, files);
+    }
+    for files in [
+        vec![a.clone(), b(3), c(6)],
+        vec![b(0), padding(3), file(&["n", "a"], 3, 16_384), c(16_387)],
+        vec![a.clone(), padding(3), b(16_384)],
+        vec![a.clone(), padding(3), c(16_384), b(16_384)],
+        vec![a, padding(3), file(&["n", "b"], 4, 16_384), c(16_388)],
+    ] {
+        assert_eq!(parse(files.clone()), Err(Error::Sides), "{files:?}");
     }
 }
 
