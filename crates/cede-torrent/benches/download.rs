@@ -307,7 +307,8 @@ async fn take_part(metainfo: Metainfo, folder: &Path, (is_seed, is_utp, port): (
     let identity = Identity { info_hash: info.info_hash(), peer_id, port, key: 1, origin: Origin::default() };
     let left = if is_seed { 0 } else { info.total_bytes };
     let amounts = move || Amounts { left, ..Amounts::default() };
-    tokio::task::spawn_local(run(metainfo.trackers, identity, amounts, wishes, notes));
+    let tiers = metainfo.trackers.into_iter().map(Into::into).collect();
+    tokio::task::spawn_local(run(tiers, identity, amounts, wishes, notes));
     tokio::task::spawn_local(async move { driver.run().await.unwrap() });
     let asked = session.clone();
     tokio::task::spawn_local(async move {

@@ -62,11 +62,27 @@ pub struct Note {
     pub result: Result<Answer, String>,
 }
 
+/// Trackers of which one is to be told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trackers {
+    /// Their URLs.
+    pub urls: Vec<String>,
+    /// A person has named them; else a torrent or a link has, which may have been made by anybody.
+    pub are_named: bool,
+}
+
+impl From<Vec<String>> for Trackers {
+    /// Those of a torrent or a link.
+    fn from(urls: Vec<String>) -> Self {
+        Self { urls, are_named: false }
+    }
+}
+
 /// Announces to all tiers as long as `wishes` come; `amounts` is asked before each announce. Notes go to `notes`. Ends, after
 /// every tier has been told that we leave, when the other end of `wishes` is gone. A tracker is told one thing after the other: what was
 /// said to it before the goodbye has been answered, or given up, by then.
 pub async fn run(
-    tiers: Vec<Vec<String>>,
+    tiers: Vec<Trackers>,
     identity: Identity,
     amounts: impl Fn() -> Amounts + Clone + 'static,
     mut wishes: UnboundedReceiver<Wish>,
@@ -74,10 +90,11 @@ pub async fn run(
 ) {
     let (mut inboxes, acquaintances) = (Vec::new(), Acquaintances::default());
     let mut tasks = JoinSet::new();
-    for urls in tiers {
+    for Trackers { urls, are_named } in tiers {
         let (inbox, wishes) = unbounded_channel();
         let (notes, acquaintances) = (notes.clone(), acquaintances.clone());
-        let tier = Tier { urls, resting: HashMap::new(), identity, tracker_id: None, acquaintances, notes };
+        let resting = HashMap::new();
+        let tier = Tier { urls, are_named, resting, identity, tracker_id: None, acquaintances, notes };
         inboxes.push(inbox);
         tasks.spawn_local(tier.run(amounts.clone(), wishes));
     }
@@ -92,6 +109,7 @@ pub async fn run(
 
 struct Tier {
     urls: Vec<String>,
+    are_named: bool,
     /// Those that want to be left alone, and until when.
     resting: HashMap<String, Rest>,
     identity: Identity,
@@ -156,7 +174,7 @@ impl Tier {
 
     /// Asks the trackers that may be asked until one answers, and says when it wants to be asked again.
     async fn announce(&mut self, event: Event, want: u32, amounts: Amounts) -> Option<Pauses> {
-        let announce = self.announcement(event, want, amounts);
+        let (announce, is_named) = (self.announcement(event, want, amounts), self.are_named);
         let urls: Vec<String> = self.urls.iter().filter(|url| self.may_ask(url)).cloned().collect();
         let questions: Vec<_> = urls
             .iter()
@@ -168,7 +186,7 @@ impl Tier {
                     move |answer| drop(notes.send(Note { url, result: Ok(answer) }))
                 };
                 let (origin, acquaintances) = (self.identity.origin, self.acquaintances.clone());
-                ask(Question { url, announce, tracker_id, origin, acquaintances }, late)
+                ask(Question { url, is_named, announce, tracker_id, origin, acquaintances }, late)
             })
             .collect();
         let mut refused = |at: usize, refusal: Refusal| {
@@ -311,8 +329,15 @@ mod tests {
         let identity = Identity { info_hash: [0; 20], peer_id: [0; 20], port: 1, key: 0, origin };
         let urls = vec!["a".to_owned(), "b".to_owned()];
         let acquaintances = Acquaintances::default();
-        let mut tier =
-            Tier { urls, resting: HashMap::new(), identity, tracker_id: None, acquaintances, notes };
+        let mut tier = Tier {
+            urls,
+            are_named: false,
+            resting: HashMap::new(),
+            identity,
+            tracker_id: None,
+            acquaintances,
+            notes,
+        };
         let soon = Instant::now() + RETRY;
         tier.note_rest("a", Some(RetryIn::Minutes(5)));
         assert_eq!((tier.may_ask("a"), tier.may_ask("b"), tier.next(soon)), (false, true, Some(soon)));

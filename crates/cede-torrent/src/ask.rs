@@ -6,6 +6,7 @@
 
 use crate::acquaintance::Acquaintances;
 use crate::fetch::{Fetched, begins, fetch, is_http};
+use crate::near::may_press_buttons;
 use crate::origin::{Family, Origin};
 use crate::proxy::is_proxied;
 use crate::request::host_of;
@@ -32,6 +33,8 @@ const MAX_OF_NAME: usize = 2;
 pub struct Question {
     /// The tracker.
     pub url: String,
+    /// A person has named it.
+    pub is_named: bool,
     /// What it is told.
     pub announce: Announce,
     /// What it gave us to be sent back.
@@ -56,6 +59,9 @@ impl From<String> for Refusal {
         Self { why, retry: None }
     }
 }
+
+/// Why a tracker is not asked that may be none.
+const NOT_AT_HOME: &str = "trackers on this machine that a torrent or a link names are asked at /announce alone; name it yourself (-t) to have it asked";
 
 /// Asks one tracker over each family that leads to it, and returns the first answer; the other family's goes to `late` when it comes. Who
 /// says goodbye waits a little for both. Must run within a [`tokio::task::LocalSet`].
@@ -196,6 +202,9 @@ async fn ways(question: &Question) -> Result<Vec<Way>, String> {
         },
     };
     let found: Vec<SocketAddr> = lookup_host(&host).await.map_err(|error| error.to_string())?.collect();
+    if !question.is_named && udp_parts(url).is_none() && may_press_buttons(url, &found) {
+        return Err(NOT_AT_HOME.to_owned());
+    }
     let way = |family: Family| {
         let of_family = found.iter().filter(|address| Family::of(address.ip()) == family);
         let addresses = of_family.take(MAX_ADDRESSES).copied().collect();

@@ -1,8 +1,9 @@
 //! The local network: whoever is beyond it does not have us ask its servers, which may do what only their owner is to have them do.
 
 use crate::proxy::is_proxied;
-use crate::request::host_of;
-use std::net::{IpAddr, ToSocketAddrs};
+use crate::request::{askable, host_of};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use ureq::http::Uri;
 
 /// Whether a server that is elsewhere sends on into the local network.
 pub(crate) fn leads_home(from: &str, to: &str) -> bool {
@@ -14,6 +15,17 @@ pub(crate) fn is_near(url: &str) -> bool {
     let host = host_of(url).filter(|_| !is_proxied(url));
     let found = host.and_then(|host| host.to_socket_addrs().ok());
     found.into_iter().flatten().any(|address| is_local(address.ip()))
+}
+
+/// Whether what a stranger calls a tracker, whose host has these addresses, may be something else on this machine, which would be made to
+/// do something by being asked. libtorrent asks for no other path there, either.
+pub(crate) fn may_press_buttons(url: &str, addresses: &[SocketAddr]) -> bool {
+    let is_here = |address: &SocketAddr| {
+        let ip = address.ip().to_canonical();
+        ip.is_loopback() || ip.is_unspecified()
+    };
+    let is_announce = || askable(url).parse::<Uri>().is_ok_and(|uri| uri.path() == "/announce");
+    addresses.iter().any(is_here) && !is_announce()
 }
 
 fn is_local(address: IpAddr) -> bool {
@@ -47,6 +59,22 @@ mod tests {
             assert!(!is_local(text.parse().unwrap()), "{text}");
         }
         assert!(is_near("http://127.0.0.1:1/x") && is_near("http://[::1]/") && !is_near("no URL"));
+    }
+
+    #[test]
+    fn strangers_trackers_on_this_machine_are_asked_at_their_usual_path_alone() {
+        for (url, address, is_refused) in [
+            ("http://127.0.0.1:1/announce", "127.0.0.1:1", false),
+            ("http://localhost:1/announce?key=1", "[::1]:1", false),
+            ("http://127.0.0.1:1/reboot", "127.0.0.1:1", true),
+            ("http://127.0.0.1:1/announce/../reboot", "127.0.0.1:1", true),
+            ("http://a.example:1/", "[::ffff:127.0.0.1]:1", true),
+            ("http://0.0.0.0:1/x", "0.0.0.0:1", true),
+            ("http://192.168.0.1:1/x", "192.168.0.1:1", false),
+            ("http://192.0.2.1/x", "192.0.2.1:80", false),
+        ] {
+            assert_eq!(may_press_buttons(url, &[address.parse().unwrap()]), is_refused, "{url}");
+        }
     }
 
     #[test]

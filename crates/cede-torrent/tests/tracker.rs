@@ -10,7 +10,7 @@ use cede_bt::tracker::udp::{Asked, Request, Response};
 use cede_bt::tracker::{Announce, Answer, Event};
 use cede_bt::wire::{Handshake, Reserved};
 use cede_torrent::acquaintance::Acquaintances;
-use cede_torrent::announce::{self, Amounts, Identity};
+use cede_torrent::announce::{self, Amounts, Identity, Trackers};
 use cede_torrent::ask::Question;
 use cede_torrent::calls::Calls;
 use cede_torrent::fetch::{Download, download};
@@ -66,7 +66,8 @@ async fn ask(url: &str, id: u8, left: u64) -> Result<Answer, String> {
 async fn ask_from(url: &str, id: u8, left: u64, origin: Origin) -> Result<Answer, String> {
     let announce = announcement(id, left);
     let acquaintances = Acquaintances::default();
-    let question = Question { url: url.to_owned(), announce, tracker_id: None, origin, acquaintances };
+    let question =
+        Question { url: url.to_owned(), is_named: true, announce, tracker_id: None, origin, acquaintances };
     let (late, mut come) = mpsc::unbounded_channel();
     let asked = cede_torrent::ask::ask(question, move |answer: Answer| drop(late.send(answer)));
     let mut answer = asked.await.map_err(|refusal| refusal.why)?;
@@ -120,7 +121,7 @@ fn a_tracker_that_is_silent_does_not_keep_the_next_from_being_asked() {
         let (wishes, wished) = mpsc::unbounded_channel();
         let (notes, mut noted) = mpsc::unbounded_channel();
         let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
-        let tiers = vec![urls.to_vec()];
+        let tiers = vec![urls.to_vec().into()];
         tokio::task::spawn_local(announce::run(tiers, identity, Amounts::default, wished, notes));
         // Whoever waited for the silent one would tell first that it did not answer.
         let note = tokio::time::timeout(LIMIT, noted.recv()).await.unwrap().unwrap();
@@ -159,7 +160,7 @@ fn a_tracker_that_refuses_is_left_alone_as_long_as_it_wants() {
             Identity { info_hash: [9; 20], peer_id: [1; 20], port: 1, key: 5, origin: Origin::default() };
         let (wishes, wished) = mpsc::unbounded_channel();
         let (notes, mut noted) = mpsc::unbounded_channel();
-        let tiers = vec![vec![later.clone(), never.clone(), plain.clone()]];
+        let tiers = vec![vec![later.clone(), never.clone(), plain.clone()].into()];
         tokio::task::spawn_local(announce::run(tiers, identity, Amounts::default, wished, notes));
         let mut said = Vec::new();
         for (event, count) in [(AnnounceEvent::Started, 3), (AnnounceEvent::Completed, 1)] {
@@ -181,6 +182,32 @@ fn a_tracker_that_refuses_is_left_alone_as_long_as_it_wants() {
 }
 
 /// A tracker that takes its time hears of the goodbye behind everything else.
+/// A torrent, which anybody may have made, has nothing else on this machine asked; a person may.
+#[test]
+fn a_torrent_s_tracker_on_this_machine_is_asked_at_its_usual_path_alone() {
+    run(async {
+        let (url, asked) = refusing("d14:failure reason4:busye").await;
+        let elsewhere = url.replace("/announce", "/reboot?now=1");
+        let identity =
+            Identity { info_hash: [9; 20], peer_id: [1; 20], port: 1, key: 5, origin: Origin::default() };
+        let (wishes, wished) = mpsc::unbounded_channel();
+        let (notes, mut noted) = mpsc::unbounded_channel();
+        let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
+        let strangers = vec![elsewhere.clone()].into();
+        let named = Trackers { urls: vec![elsewhere.clone()], are_named: true };
+        let tiers = vec![strangers, named, vec![url].into()];
+        tokio::task::spawn_local(announce::run(tiers, identity, Amounts::default, wished, notes));
+        let mut said = Vec::new();
+        for _ in 0..3 {
+            let note = tokio::time::timeout(LIMIT, noted.recv()).await.unwrap().unwrap();
+            said.push((note.url == elsewhere, note.result.unwrap_err().contains("asked at /announce alone")));
+        }
+        said.sort_unstable();
+        assert_eq!(said, [(false, false), (true, false), (true, true)]);
+        assert_eq!(asked.get(), 2);
+    });
+}
+
 #[test]
 fn a_goodbye_waits_for_what_was_said_before_it() {
     run(async {
@@ -213,7 +240,7 @@ fn a_goodbye_waits_for_what_was_said_before_it() {
         let (wishes, wished) = mpsc::unbounded_channel();
         let (notes, _noted) = mpsc::unbounded_channel();
         let _ = wishes.send(Wish { event: AnnounceEvent::Started, want: 50 });
-        let run = announce::run(vec![vec![url]], identity, Amounts::default, wished, notes);
+        let run = announce::run(vec![vec![url].into()], identity, Amounts::default, wished, notes);
         let running = tokio::task::spawn_local(run);
         has_begun.await.unwrap();
         drop(wishes);
@@ -513,7 +540,8 @@ fn a_tracker_over_udp_gives_a_connection_id_once() {
         for id in 1..=4 {
             let (url, announce, origin) = (url.clone(), announcement(id, 0), Origin::default());
             let acquaintances = acquaintances.clone();
-            let question = Question { url, announce, tracker_id: None, origin, acquaintances };
+            let question =
+                Question { url, is_named: false, announce, tracker_id: None, origin, acquaintances };
             cede_torrent::ask::ask(question, drop).await.unwrap();
         }
         let heard = heard.borrow();
@@ -692,7 +720,7 @@ fn a_swarm_meets_at_the_tracker_and_says_goodbye() {
             let left = u64::from(content.is_none());
             let amounts = move || Amounts { left, ..Amounts::default() };
             announcing.push(tokio::task::spawn_local(announce::run(
-                vec![tier],
+                vec![tier.into()],
                 identity,
                 amounts,
                 wishes,

@@ -198,5 +198,11 @@ pub fn announce_ours(ours: &mut Member, torrent: &Torrent) {
         Identity { info_hash: torrent.info.info_hash(), peer_id, port, key: 1, origin: Origin::default() };
     let (session, total) = (ours.session.clone(), torrent.info.total_bytes);
     let amounts = move || Amounts { left: total - session.view().bytes, ..Amounts::default() };
-    tokio::task::spawn_local(run(vec![vec![torrent.tracker.clone()]], identity, amounts, wishes, notes));
+    tokio::task::spawn_local(run(
+        vec![vec![torrent.tracker.clone()].into()],
+        identity,
+        amounts,
+        wishes,
+        notes,
+    ));
 }

@@ -8,7 +8,7 @@ use super::notes::hear;
 use super::swarm;
 use crate::failure::Failure;
 use cede_bt::engine::AnnounceEvent;
-use cede_torrent::announce::{self, Amounts, Identity};
+use cede_torrent::announce::{self, Amounts, Identity, Trackers};
 use cede_torrent::session::Wish;
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -41,7 +41,7 @@ pub struct Asking {
 impl Asking {
     /// Nobody is asked before somebody wishes it.
     pub fn new(
-        tiers: Vec<Vec<String>>,
+        tiers: Vec<Trackers>,
         identity: Identity,
         torrent: (&Rc<Hub>, usize),
         (standing, hearer): (Standing, Hearer),
@@ -59,7 +59,7 @@ impl Asking {
 
     /// Tells them of us before there is a session.
     pub fn begin(
-        tiers: Vec<Vec<String>>,
+        tiers: Vec<Trackers>,
         identity: Identity,
         (hub, row): (&Rc<Hub>, usize),
         named: &Hearer,

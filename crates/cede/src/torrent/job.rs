@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::interrupt::asked;
 use crate::screen;
 use cede_bt::metainfo::{Info, Version};
-use cede_torrent::announce::{Amounts, Identity};
+use cede_torrent::announce::{Amounts, Identity, Trackers};
 use cede_torrent::session::{Driver, Session, SessionError, View, Wish};
 use cede_torrent::storage::{Notes, Renamed, Storage};
 use serde_json::{Value, json};
@@ -333,8 +333,9 @@ fn servers(hub: &Hub, place: &Place, own: Vec<String>) -> Vec<String> {
 }
 
 /// The torrent's trackers, and those that were named.
-fn tiers(hub: &Hub, own: Vec<Vec<String>>) -> Vec<Vec<String>> {
-    own.into_iter().chain(hub.args.trackers.iter().map(|url| vec![url.clone()])).collect()
+pub fn tiers(hub: &Hub, own: Vec<Vec<String>>) -> Vec<Trackers> {
+    let named = hub.args.trackers.iter().map(|url| Trackers { urls: vec![url.clone()], are_named: true });
+    own.into_iter().map(Trackers::from).chain(named).collect()
 }
 
 /// What a person should know before it begins; of what is all there, and so over, nobody need be asked.
@@ -439,7 +440,7 @@ struct Found {
 /// Where a torrent's file or link, and who runs us, say that peers may be found.
 struct Named {
     /// Trackers.
-    tiers: Vec<Vec<String>>,
+    tiers: Vec<Trackers>,
     peers: Vec<SocketAddr>,
     /// Nodes of the hash table.
     nodes: Vec<String>,
