@@ -237,18 +237,7 @@ impl Action {
         };
         match *self {
             Self::Address => String::new(),
-            Self::Admit { protocol, to, lease_s } => {
-                let number = match protocol {
-                    Protocol::Tcp => "6",
-                    Protocol::Udp => "17",
-                };
-                argument("RemoteHost", "")
-                    + &argument("RemotePort", "0")
-                    + &argument("InternalClient", &to.ip().to_string())
-                    + &argument("InternalPort", &to.port().to_string())
-                    + &argument("Protocol", number)
-                    + &argument("LeaseTime", &lease_s.to_string())
-            }
+            Self::Admit { protocol, to, lease_s } => pinhole(protocol, to, lease_s),
             Self::Prolong { id, lease_s } => {
                 argument("UniqueID", &id.to_string()) + &argument("NewLeaseTime", &lease_s.to_string())
             }
@@ -264,6 +253,20 @@ impl Action {
             }
         }
     }
+}
+
+/// A firewall's opening, from anybody's port.
+fn pinhole(protocol: Protocol, to: SocketAddrV6, lease_s: u32) -> String {
+    let number = match protocol {
+        Protocol::Tcp => "6",
+        Protocol::Udp => "17",
+    };
+    argument("RemoteHost", "")
+        + &argument("RemotePort", "0")
+        + &argument("InternalClient", &to.ip().to_string())
+        + &argument("InternalPort", &to.port().to_string())
+        + &argument("Protocol", number)
+        + &argument("LeaseTime", &lease_s.to_string())
 }
 
 fn argument(name: &str, value: &str) -> String {
