@@ -3,9 +3,9 @@
 use super::setting::Setting;
 use super::{Request, Results, draw_and_judge};
 use crate::swarms::{Job, Keyed, Measured, Report, jobs};
-use cede_bt::Profile;
 use cede_bt::picker::PartialRule;
-use cede_lab::swarm::{ControllerChoice, Group, Swarm, TcpStack, UtpStack};
+use cede_bt::{Profile, Transport};
+use cede_lab::swarm::{ControllerChoice, Group, Role, Swarm, TcpStack, UtpStack};
 use cede_units::Duration;
 
 /// One way to read it.
@@ -57,7 +57,7 @@ impl Reading {
 }
 
 /// Every reading; the first is the one that the report of the paper uses.
-pub(super) const READINGS: [Reading; 18] = [
+pub(super) const READINGS: [Reading; 19] = [
     Reading::new("as in the report: 1 MiB, four slots, libutp, today's Linux", |_| {}),
     Reading::new("pieces a quarter as large", |swarm| swarm.piece_bytes /= 4),
     Reading::new("pieces twice as large", |swarm| swarm.piece_bytes *= 2),
@@ -88,6 +88,13 @@ pub(super) const READINGS: [Reading; 18] = [
     Reading::new("libtorrent's uTP", |swarm| {
         each_utp(swarm, "ledbat-libtorrent");
         each_group(swarm, |group| group.utp_stack = UtpStack::Libtorrent);
+    }),
+    // uTorrent's manual, of an option that is on by default: what uTP tells is used as a hint for limiting TCP. How, it does not say.
+    Reading::new("TCP yields as uTP does, where a peer has both (bt.tcp_rate_control)", |swarm| {
+        let mut leechers = swarm.groups.iter().filter(|group| group.role == Role::Leecher);
+        if leechers.any(|group| group.disposition.attempts(Transport::Utp)) {
+            each_group(swarm, |group| group.tcp = group.utp.clone());
+        }
     }),
     Reading::new("started pieces first", |swarm| {
         each_profile(swarm, |profile| profile.picker.partials = PartialRule::Strict);
