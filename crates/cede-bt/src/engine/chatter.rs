@@ -5,16 +5,13 @@
 //! asked for, pieces that the peer had not told of before, requests that are taken, and what our own words have it answer. What is
 //! left is forgotten at a rate that no client comes near to. A host whose caller was let go for it does not begin anew by calling again.
 
-use super::conn::ConnId;
-use super::crowd::neighbourhood;
-use super::{CloseReason, Engine, PeerAddress};
 use alloc::collections::BTreeMap;
 use cede_units::{Duration, Instant};
 use core::net::IpAddr;
 
 /// So many octets of no use may have come, beyond two bitfields. Of the requests that are on their way when we choke a peer, which nobody can help, 2,000
 /// are 34 kB.
-const CHATTER_MAX: u32 = 128 << 10;
+pub(super) const CHATTER_MAX: u32 = 128 << 10;
 /// So many octets are forgotten in a second.
 const FORGOTTEN_PER_S: u32 = 4 << 10;
 /// What comes with a block beside its octets: its head, and word of what else has changed.
@@ -36,12 +33,19 @@ pub(super) struct Chatter {
 }
 
 impl Chatter {
-    fn hear(&mut self, octets: u32) {
+    /// So many octets are about to be looked at.
+    pub(super) const fn hear(&mut self, octets: u32) {
         self.octets = self.octets.saturating_add(octets);
     }
 
-    fn excuse(&mut self, octets: u32) {
+    /// Octets that were of use.
+    const fn excuse(&mut self, octets: u32) {
         self.octets = self.octets.saturating_sub(octets);
+    }
+
+    /// Octets of no use, and not forgotten yet.
+    pub(super) const fn octets(&self) -> u32 {
+        self.octets
     }
 
     /// So many octets of blocks are not asked for any more.
@@ -91,7 +95,9 @@ const fn forgotten_in(time: Duration) -> u64 {
 pub(super) struct Chatterers(BTreeMap<IpAddr, (Instant, Chatter)>);
 
 impl Chatterers {
-    fn note(&mut self, now: Instant, host: IpAddr, chatter: Chatter) {
+    /// A host's caller was let go for so many octets.
+    pub(super) fn note(&mut self, now: Instant, host: IpAddr, octets: u32) {
+        let chatter = Chatter { octets, taken_back: 0 };
         if self.0.len() >= CHATTERERS_MAX && !self.0.contains_key(&host) {
             let first = self.0.iter().min_by_key(|(_, (since, _))| *since).map(|(host, _)| *host);
             first.map(|host| self.0.remove(&host));
@@ -105,26 +111,5 @@ impl Chatterers {
         let mut left = *chatter;
         left.forget(now.since(*since));
         left
-    }
-}
-
-impl<A: PeerAddress> Engine<A> {
-    /// So many octets are about to be looked at.
-    pub(super) fn hear_chatter(&mut self, id: ConnId, octets: u32) {
-        if let Some(conn) = self.conn(id) {
-            conn.tally.chatter.hear(octets);
-        }
-    }
-
-    /// All that came has been looked at: whether that was too much of nothing.
-    pub(super) fn weigh_chatter(&mut self, now: Instant, id: ConnId) {
-        let most = CHATTER_MAX + 2 * self.geometry.pieces().div_ceil(8);
-        let Some(conn) = self.conn(id).filter(|conn| conn.tally.chatter.octets > most) else { return };
-        let (host, is_caller) = (neighbourhood(conn.address.host()), !conn.opened_by_us);
-        let chatter = Chatter { octets: most, taken_back: 0 };
-        if is_caller {
-            self.dials.chatterers.note(now, host, chatter);
-        }
-        self.close(now, id.index, CloseReason::Misbehaved);
     }
 }

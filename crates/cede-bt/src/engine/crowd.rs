@@ -10,7 +10,8 @@
 //!
 //! Connections that we have opened make room for none of these, but for calls of our own (`turnover`).
 
-use super::conn::Conn;
+use super::chatter::CHATTER_MAX;
+use super::conn::{Conn, ConnId};
 use super::{CloseReason, Engine, PeerAddress};
 use alloc::collections::BTreeMap;
 use cede_units::{Duration, Instant};
@@ -146,6 +147,24 @@ impl<A: PeerAddress> Engine<A> {
         } else if !conn.moved_nothing() {
             self.dials.idlers.0.remove(&host);
         }
+    }
+
+    /// So many octets are about to be looked at.
+    pub(super) fn hear_chatter(&mut self, id: ConnId, octets: u32) {
+        if let Some(conn) = self.conn(id) {
+            conn.tally.chatter.hear(octets);
+        }
+    }
+
+    /// All that came has been looked at: whether that was too much of nothing.
+    pub(super) fn weigh_chatter(&mut self, now: Instant, id: ConnId) {
+        let most = CHATTER_MAX + 2 * self.geometry.pieces().div_ceil(8);
+        let Some(conn) = self.conn(id).filter(|conn| conn.tally.chatter.octets() > most) else { return };
+        let (host, is_caller) = (neighbourhood(conn.address.host()), !conn.opened_by_us);
+        if is_caller {
+            self.dials.chatterers.note(now, host, most);
+        }
+        self.close(now, id.index, CloseReason::Misbehaved);
     }
 
     /// Of the host that has the most connections the one that has been good for nothing for the longest time, where a host that has so

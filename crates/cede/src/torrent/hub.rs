@@ -11,7 +11,7 @@ use crate::screen;
 use cede_bt::Family;
 use cede_bt::metainfo::Info;
 use cede_real::Yielding;
-use cede_torrent::announce::Identity;
+use cede_torrent::announce::{Identity, Trackers};
 use cede_torrent::dht::OurNode;
 use cede_torrent::limits::Limits;
 use cede_torrent::local::Local;
@@ -207,6 +207,13 @@ impl Hub {
         let key = swarm::chance()?.first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
         let (port, origin) = (self.listener.port(), self.listener.origin());
         Ok(Identity { info_hash, peer_id: swarm::peer_id()?, port, key, origin })
+    }
+
+    /// A torrent's trackers, and those that were named.
+    pub fn tiers(&self, own: Vec<Vec<String>>) -> Vec<Trackers> {
+        let named =
+            self.args.trackers.iter().map(|url| Trackers { urls: vec![url.clone()], are_named: true });
+        own.into_iter().map(Trackers::from).chain(named).collect()
     }
 
     /// What a session is told.

@@ -105,7 +105,7 @@ impl Job {
         let servers = servers(hub, &place, metainfo.web_seeds);
         let begun = Begun::of((hub, row), &info, &place, asking.as_ref()).await?;
         let Begun { storage, session, driver, wishes, identity, gauge } = begun;
-        let named = Named { tiers: tiers(hub, metainfo.trackers), peers: given, nodes: metainfo.nodes };
+        let named = Named { tiers: hub.tiers(metainfo.trackers), peers: given, nodes: metainfo.nodes };
         let is_unnamed = named.tiers.is_empty() && peers.is_empty() && servers.is_empty();
         remark(hub, &info, is_unnamed && Watch::new(verb.duty).look(&session).is_none());
         session.add_peers(&peers);
@@ -330,12 +330,6 @@ fn headline(info: &Info, (here, begun): (usize, u64), port: u16) -> String {
 /// The torrent's web seeds, where they are to be asked.
 fn servers(hub: &Hub, place: &Place, own: Vec<String>) -> Vec<String> {
     if hub.args.no_web_seeds || place.written.is_none() { Vec::new() } else { own }
-}
-
-/// The torrent's trackers, and those that were named.
-pub fn tiers(hub: &Hub, own: Vec<Vec<String>>) -> Vec<Trackers> {
-    let named = hub.args.trackers.iter().map(|url| Trackers { urls: vec![url.clone()], are_named: true });
-    own.into_iter().map(Trackers::from).chain(named).collect()
 }
 
 /// What a person should know before it begins; of what is all there, and so over, nobody need be asked.

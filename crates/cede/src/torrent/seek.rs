@@ -4,7 +4,6 @@ use super::alone::Alone;
 use super::args::SwarmArgs;
 use super::asking::Asking;
 use super::hub::Hub;
-use super::job::tiers;
 use super::swarm::{self, peer_id};
 use crate::carry::numbers;
 use crate::failure::Failure;
@@ -87,7 +86,7 @@ pub async fn follow(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source,
     let identity = hub.new_identity(magnet.info_hash())?;
     let (named, names) = mpsc::unbounded_channel();
     let _ = named.send([swarm::peers(args), given.clone()].concat());
-    let tiers = tiers(hub, trackers.clone());
+    let tiers = hub.tiers(trackers.clone());
     if tiers.is_empty() && given.is_empty() {
         hub.remark_on_nobody(&name, false);
     }
