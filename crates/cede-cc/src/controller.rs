@@ -320,3 +320,18 @@ pub trait Controller: Send {
     /// The state, for records.
     fn snapshot(&self) -> Snapshot;
 }
+
+/// Timers that may run out at one call of [`run_timers`]; a controller that wants more waits for the next.
+const TIMERS_AT_ONCE: u32 = 8;
+
+/// For transports without timers of their own, which ask at each event: has whatever is due run. What is allowed then, where something was.
+pub fn run_timers(controller: &mut dyn Controller, now: Instant) -> Option<Allowance> {
+    let mut allowance = None;
+    for _ in 0..TIMERS_AT_ONCE {
+        if controller.timer().is_none_or(|due| due > now) {
+            break;
+        }
+        allowance = Some(controller.on_timer(now));
+    }
+    allowance
+}

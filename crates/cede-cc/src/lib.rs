@@ -50,6 +50,6 @@ mod window;
 
 pub use controller::{
     Allowance, Controller, DelaySamples, Feedback, PacketFact, Path, Phase, SendRecord, Sent, Snapshot, Tag,
-    Timeout,
+    Timeout, run_timers,
 };
 pub use params::{ParamDoc, ParamError, ParamKind, ParamValue, Params, Settings};

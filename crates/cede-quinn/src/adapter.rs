@@ -2,7 +2,7 @@
 
 use crate::ledger::{Departure, Ledger};
 use crate::sample::{AckDelay, Estimate, Inversion};
-use cede_cc::{Allowance, Controller, Feedback, PacketFact, SendRecord, Sent, Snapshot, Timeout};
+use cede_cc::{Allowance, Controller, Feedback, PacketFact, SendRecord, Sent, Snapshot, Timeout, run_timers};
 use cede_units::{Duration, Instant};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{self, ControllerMetrics};
@@ -13,8 +13,6 @@ use std::time;
 
 /// The smallest window, in packets: the peer may hold a lone packet's acknowledgement back.
 const MIN_WINDOW_PACKETS: u64 = 2;
-/// Timers that may run out at one call; a controller that wants more waits for the next.
-const TIMERS_AT_ONCE: u32 = 8;
 /// Departures are remembered for so long beyond the newest acknowledged, and four round trips.
 const MEMORY: Duration = Duration::from_secs(3);
 
@@ -395,12 +393,7 @@ impl State {
     }
 
     fn run_timers(&mut self, now: Instant) {
-        for _ in 0..TIMERS_AT_ONCE {
-            if self.controller.timer().is_none_or(|due| due > now) {
-                return;
-            }
-            self.allowance = self.controller.on_timer(now);
-        }
+        self.allowance = run_timers(&mut *self.controller, now).unwrap_or(self.allowance);
     }
 }
 

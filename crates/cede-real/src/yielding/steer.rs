@@ -4,14 +4,12 @@
 //! smoothed ones.
 
 use super::told::Told;
-use cede_cc::{Allowance, Controller, Feedback, PacketFact, SendRecord, Sent, Snapshot, Timeout};
+use cede_cc::{Allowance, Controller, Feedback, PacketFact, SendRecord, Sent, Snapshot, Timeout, run_timers};
 use cede_units::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// Fewer segments than these are never held back: the peer may delay a lone one's acknowledgement.
 const MIN_SEGMENTS: u64 = 2;
-/// Timers that may run out at one call.
-const TIMERS_AT_ONCE: u32 = 8;
 
 /// A controller over a connection of the system's.
 pub(super) struct Steer {
@@ -175,12 +173,7 @@ impl Steer {
     }
 
     fn run_timers(&mut self, now: Instant) {
-        for _ in 0..TIMERS_AT_ONCE {
-            if self.controller.timer().is_none_or(|due| due > now) {
-                return;
-            }
-            self.allowance = self.controller.on_timer(now);
-        }
+        self.allowance = run_timers(&mut *self.controller, now).unwrap_or(self.allowance);
     }
 }
 
