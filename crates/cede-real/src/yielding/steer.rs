@@ -1,7 +1,8 @@
 //! How much of what is written a controller lets pass to the system's TCP.
 //!
-//! What one write hands over is one packet to the controller: it is acknowledged once all of it is. Round-trip times are the system's
-//! smoothed ones.
+//! What one write hands over is one packet to the controller: it is acknowledged once all of it is. The system tells its smoothed
+//! round-trip time alone, in which a queue that has run empty for two round trips hardly shows where few segments are under way: what
+//! LEDBAT++ drains it for. What has come since it was asked last is taken out of it again.
 
 use super::told::Told;
 use cede_cc::{Allowance, Controller, Feedback, PacketFact, SendRecord, Sent, Snapshot, Timeout, run_timers};
@@ -133,7 +134,7 @@ impl Steer {
             return;
         }
         let in_flight_bytes = told.unacked_bytes.saturating_sub(told.unsent_bytes);
-        let rtt = Some(told.srtt).filter(|rtt| acked_bytes > 0 && !rtt.is_zero());
+        let rtt = Some(rtt_since(self.before, told)).filter(|rtt| acked_bytes > 0 && !rtt.is_zero());
         // What waits in the system's buffer is held back by its own window, or the peer's.
         let is_full = told.unsent_bytes <= u64::from(2 * self.mss_bytes);
         let feedback = Feedback {
@@ -175,6 +176,18 @@ impl Steer {
     fn run_timers(&mut self, now: Instant) {
         self.allowance = run_timers(&mut *self.controller, now).unwrap_or(self.allowance);
     }
+}
+
+/// The mean of the round-trip times between two moments, the newest with the most weight: each has moved the smoothed one by an eighth of what
+/// it was away (RFC 6298, section 2.3). Segments that acknowledged nothing have not, and leave something of the smoothing in it.
+fn rtt_since(before: Told, told: Told) -> Duration {
+    let came = told.segments_in.wrapping_sub(before.segments_in);
+    if came == 0 || before.srtt.is_zero() {
+        return told.srtt;
+    }
+    let (old, new) = (before.srtt.as_nanos() as f64, told.srtt.as_nanos() as f64);
+    let rtt = old + (new - old) / (1.0 - 0.875_f64.powf(f64::from(came)));
+    Duration::from_nanos(rtt as u64).max(told.min_rtt)
 }
 
 #[cfg(test)]
@@ -272,6 +285,60 @@ mod tests {
             steer.hear(now, told);
         }
         assert!(steer.allowance.cwnd_bytes <= wide, "{} of {wide}", steer.allowance.cwnd_bytes);
+    }
+
+    /// Others' queue stands when it comes, and runs empty in its first slowdown, of which four acknowledgements tell: a smoothed round-trip time
+    /// that falls by an eighth with each, and would leave more than half of that queue in the base.
+    #[test]
+    fn a_slowdown_shows_the_round_trip_without_a_queue() {
+        const QUEUED_MS: f64 = 200.0;
+        let (alone, mut srtt_ms, mut segments_in) = (TRIP_MS as f64, QUEUED_MS, 7_u32);
+        let told = |srtt_ms: f64, segments_in| Told {
+            mss_bytes: MSS,
+            srtt: Duration::from_micros((srtt_ms * 1e3) as u64),
+            segments_in,
+            ..Told::default()
+        };
+        let choice = on_rtt(ControllerChoice::named("ledbat++")).unwrap();
+        let mut steer = Steer::new(choice.build(&path(MSS)).unwrap(), told(srtt_ms, segments_in));
+        // One look after another, with as many acknowledgements between as say the same.
+        for (at, (rtt_ms, acks)) in
+            [(QUEUED_MS, 3), (QUEUED_MS, 1), (alone, 1), (alone, 2), (alone, 0), (alone, 1)]
+                .into_iter()
+                .enumerate()
+        {
+            let now = Instant::from_millis(1_000 + 20 * at as u64);
+            let room = steer.room(2 * MSS as usize);
+            steer.wrote(now, room);
+            for _ in 0..acks {
+                srtt_ms += (rtt_ms - srtt_ms) / 8.0;
+            }
+            segments_in = segments_in.wrapping_add(acks);
+            steer.hear(now, told(srtt_ms, segments_in));
+        }
+        assert!(srtt_ms > 130.0, "{srtt_ms}");
+        let base_ms = steer.snapshot().base_delay_ns.unwrap() as f64 / 1e6;
+        assert!((base_ms - alone).abs() < 1.0, "{base_ms}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_no_round_trip() {
+        let at = |srtt_ms, min_ms, segments_in| Told {
+            srtt: Duration::from_millis(srtt_ms),
+            min_rtt: Duration::from_millis(min_ms),
+            segments_in,
+            ..Told::default()
+        };
+        let ms = |before, told| rtt_since(before, told).as_micros() as f64 / 1e3;
+        // Told by a kernel that does not count segments, after none, and of a first one.
+        assert_eq!(ms(at(100, 0, 0), at(90, 0, 0)), 90.0);
+        assert_eq!(ms(at(100, 10, 5), at(90, 10, 5)), 90.0);
+        assert_eq!(ms(at(0, 0, 0), at(90, 90, 2)), 90.0);
+        // Below the smallest, below nothing; and the counter begins anew.
+        assert_eq!(ms(at(100, 40, 5), at(50, 40, 6)), 40.0);
+        assert_eq!(ms(at(1_000, 0, 5), at(50, 0, 6)), 0.0);
+        assert_eq!(ms(at(100, 10, u32::MAX), at(90, 10, 0)), 20.0);
+        assert!((ms(at(100, 10, 0), at(90, 10, u32::MAX)) - 90.0).abs() < 0.01);
     }
 
     #[test]

@@ -33,6 +33,10 @@ pub(super) struct Told {
     pub unsent_bytes: u64,
     /// The smoothed round-trip time.
     pub srtt: Duration,
+    /// The smallest of the last minutes; zero where the kernel is too old to tell.
+    pub min_rtt: Duration,
+    /// Segments that have come, modulo 2³²; zero where the kernel is too old to tell. Each that acknowledges has moved `srtt` once.
+    pub segments_in: u32,
     /// Payload octets of a full segment.
     pub mss_bytes: u32,
     /// Timeouts in a row.
@@ -131,6 +135,8 @@ fn told(datagram: &[u8]) -> Option<Told> {
         // Since Linux 4.6.
         unsent_bytes: u64::from(info.u32(144).unwrap_or(0)),
         srtt: Duration::from_micros(u64::from(info.u32(68)?)),
+        min_rtt: Duration::from_micros(u64::from(info.u32(148).unwrap_or(0))),
+        segments_in: info.u32(140).unwrap_or(0),
         mss_bytes: info.u32(16)?,
         timeouts: *info.0.get(2)?,
         in_recovery: state >= RECOVERY,
@@ -172,7 +178,7 @@ mod tests {
     fn info() -> Vec<u8> {
         let mut info = vec![0; 232];
         (info[1], info[2]) = (RECOVERY, 1);
-        for (at, value) in [(16, 1_448_u32), (68, 12_345), (144, 700)] {
+        for (at, value) in [(16, 1_448_u32), (68, 12_345), (140, 66), (144, 700), (148, 9_876)] {
             info[at..at + 4].copy_from_slice(&value.to_ne_bytes());
         }
         info
@@ -184,6 +190,8 @@ mod tests {
             unacked_bytes: 9_000,
             unsent_bytes: 700,
             srtt: Duration::from_micros(12_345),
+            min_rtt: Duration::from_micros(9_876),
+            segments_in: 66,
             mss_bytes: 1_448,
             timeouts: 1,
             in_recovery: true,
@@ -192,7 +200,7 @@ mod tests {
         assert_eq!(answer(7, &datagram(7, 9_000, &info())), Ok(told));
         assert_eq!(answer(8, &datagram(7, 9_000, &info())), Err(Silence::Another));
         // An older kernel's, which ends before what it does not know.
-        let old = Told { unsent_bytes: 0, ..told };
+        let old = Told { unsent_bytes: 0, min_rtt: Duration::ZERO, segments_in: 0, ..told };
         assert_eq!(answer(7, &datagram(7, 9_000, &info()[..104])), Ok(old));
         let mut refused = vec![0; 36];
         refused[4..6].copy_from_slice(&ERROR.to_ne_bytes());
