@@ -38,10 +38,9 @@ use crate::clock::Clock;
 use crate::config::ControllerChoice;
 use cede_cc::{Controller, ParamError, ParamValue, Path, Snapshot};
 use cede_units::Duration;
-use diag::Diag;
+use diag::{Diag, which};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -49,6 +48,7 @@ use steer::Steer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
+use told::Which;
 
 /// Controllers that can steer here: those ruled by a window, on the round-trip time, that need no word of single packets.
 pub const OFFERED: &[&str] = &["ledbat", "ledbat-draft", "fledbat", "ledbat++"];
@@ -117,8 +117,9 @@ impl Yielding {
     pub fn over(&self, stream: TcpStream) -> YieldingTcp {
         let yielding = self.clone();
         let ends = stream.local_addr().and_then(|local| Ok((local, stream.peer_addr()?)));
-        let (ends, clock) = (ends.ok(), Clock::new());
-        YieldingTcp { stream, ends, yielding, clock, steering: Steering::NotYet, pause: None }
+        let which = ends.ok().map(|(local, peer)| which(&stream, local, peer));
+        let clock = Clock::new();
+        YieldingTcp { stream, which, yielding, clock, steering: Steering::NotYet, pause: None }
     }
 
     fn controller(&self, mss_bytes: u32) -> Option<Box<dyn Controller>> {
@@ -160,8 +161,8 @@ enum Steering {
 /// A TCP connection that yields in what it sends.
 pub struct YieldingTcp {
     stream: TcpStream,
-    /// Our address and the peer's, where the system tells.
-    ends: Option<(SocketAddr, SocketAddr)>,
+    /// What to ask for, where the system tells our address and the peer's.
+    which: Option<Which>,
     yielding: Yielding,
     clock: Clock,
     steering: Steering,
@@ -193,7 +194,7 @@ impl YieldingTcp {
         {
             return;
         }
-        let told = self.ends.map(|(local, peer)| self.yielding.diag.ask(local, peer));
+        let told = self.which.map(|which| self.yielding.diag.ask(&which));
         let Some(Ok(told)) = told else {
             self.steering = Steering::Over;
             return;
@@ -274,7 +275,7 @@ impl AsyncWrite for YieldingTcp {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpSocket};
 
     #[test]
     fn who_cannot_steer_is_refused_with_those_who_can() {
@@ -318,5 +319,46 @@ mod tests {
             let known = reads.unsplit(writes).snapshot().expect("the system was asked");
             assert!(known.cwnd_bytes > 0.0);
         }
+    }
+
+    /// A connection that has written, its peer, and who waited for that one.
+    async fn written(
+        calling: TcpSocket,
+        waiting: TcpSocket,
+        octets: usize,
+    ) -> Option<(YieldingTcp, TcpStream, TcpListener)> {
+        let Ok(yielding) = Yielding::new(ControllerChoice::named("ledbat++")) else { return None };
+        for socket in [&calling, &waiting] {
+            // Segments as short as on a real way.
+            nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::TcpMaxSeg, &1_000).unwrap();
+        }
+        waiting.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let waiting = waiting.listen(1 << 20).unwrap();
+        let (called, accepted) =
+            tokio::join!(calling.connect(waiting.local_addr().unwrap()), waiting.accept());
+        let mut writes = yielding.over(accepted.unwrap().0);
+        writes.write_all(&vec![0; octets]).await.unwrap();
+        Some((writes, called.unwrap(), waiting))
+    }
+
+    #[tokio::test]
+    async fn one_that_is_bound_to_a_device_is_found() {
+        let (calling, waiting) = (TcpSocket::new_v4().unwrap(), TcpSocket::new_v4().unwrap());
+        if let Err(error) = waiting.bind_device(Some(b"lo")) {
+            return println!("SKIPPED: {error}");
+        }
+        let Some((writes, _peer, _waiting)) = written(calling, waiting, 100).await else { return };
+        assert!(writes.snapshot().is_some(), "the system's alone");
+    }
+
+    /// Where it was, the system finds who waits at the same port, and as much that waits there as may.
+    #[tokio::test]
+    async fn one_that_was_reset_is_not_taken_for_who_waits_there() {
+        let (calling, waiting) = (TcpSocket::new_v4().unwrap(), TcpSocket::new_v4().unwrap());
+        let Some((mut writes, peer, _waiting)) = written(calling, waiting, 1_500).await else { return };
+        socket2::SockRef::from(&peer).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        drop(peer);
+        let writing = async { while writes.write(&[0; 1_500]).await.is_ok() {} };
+        tokio::time::timeout(std::time::Duration::from_secs(20), writing).await.expect("it waits for ever");
     }
 }

@@ -58,8 +58,20 @@ pub(super) enum Silence {
     Unreadable,
 }
 
-/// Asks for the one connection between two addresses.
-pub(super) fn question(number: u32, local: SocketAddr, peer: SocketAddr) -> [u8; QUESTION_BYTES] {
+/// One connection of the system's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Which {
+    pub local: SocketAddr,
+    pub peer: SocketAddr,
+    /// The device that it is bound to.
+    pub device: Option<u32>,
+    /// The system's name of its socket: what others wait or have come for between the same addresses is not meant.
+    pub cookie: Option<u64>,
+}
+
+/// Asks for a connection.
+pub(super) fn question(number: u32, which: &Which) -> [u8; QUESTION_BYTES] {
+    let Which { local, peer, device, cookie } = *which;
     let mut octets = [0; QUESTION_BYTES];
     let mut put = |at: usize, part: &[u8]| octets[at..at + part.len()].copy_from_slice(part);
     put(0, &(QUESTION_BYTES as u32).to_ne_bytes());
@@ -79,9 +91,11 @@ pub(super) fn question(number: u32, local: SocketAddr, peer: SocketAddr) -> [u8;
             IpAddr::V6(address) => put(at, &address.octets()),
         }
     }
-    put(60, &scope(peer).max(scope(local)).to_ne_bytes());
-    // Whichever socket it is.
-    put(64, &[0xff; 8]);
+    put(60, &device.unwrap_or_else(|| scope(peer).max(scope(local))).to_ne_bytes());
+    // Two words of the machine's, the low one first; all ones are whichever socket it is.
+    let cookie = cookie.unwrap_or(u64::MAX);
+    put(64, &(cookie as u32).to_ne_bytes());
+    put(68, &((cookie >> 32) as u32).to_ne_bytes());
     octets
 }
 
@@ -230,8 +244,9 @@ mod tests {
         let mapped: SocketAddr = "[::ffff:10.0.0.1]:80".parse().unwrap();
         let plain: SocketAddr = "10.0.0.1:80".parse().unwrap();
         let peer: SocketAddr = "10.0.0.2:6881".parse().unwrap();
-        assert_eq!(question(1, mapped, peer), question(1, plain, peer));
+        let which = |local, peer| Which { local, peer, device: None, cookie: None };
+        assert_eq!(question(1, &which(mapped, peer)), question(1, &which(plain, peer)));
         let on_a_link: SocketAddr = "[fe80::1%3]:80".parse().unwrap();
-        assert_eq!(question(1, on_a_link, on_a_link)[60..64], 3_u32.to_ne_bytes());
+        assert_eq!(question(1, &which(on_a_link, on_a_link))[60..64], 3_u32.to_ne_bytes());
     }
 }
