@@ -57,7 +57,7 @@ impl Steer {
         self.before.srtt
     }
 
-    /// How many of so many octets may be written now; none where they are too few to be worth a segment.
+    /// How many of so many octets may be written now, in whole segments where that is not all; none where they are too few to be worth one.
     pub(super) fn room(&mut self, wanted: usize) -> usize {
         let mss = u64::from(self.mss_bytes);
         let window = self.allowance.cwnd_bytes.max(MIN_SEGMENTS * mss);
@@ -67,7 +67,9 @@ impl Steer {
             self.was_held = true;
             return 0;
         }
-        room.min(wanted) as usize
+        // The system sends what is short of a segment at once if so told, and the peer may delay what acknowledges it.
+        let whole = room - room % mss;
+        (if wanted > room { whole } else { wanted }) as usize
     }
 
     /// So many octets were written.
@@ -319,6 +321,18 @@ mod tests {
         assert!(srtt_ms > 130.0, "{srtt_ms}");
         let base_ms = steer.snapshot().base_delay_ns.unwrap() as f64 / 1e6;
         assert!((base_ms - alone).abs() < 1.0, "{base_ms}");
+    }
+
+    #[test]
+    fn what_is_held_back_leaves_in_whole_segments() {
+        let (mut steer, mss) = (steer("ledbat"), MSS as usize);
+        let window = steer.room(usize::MAX);
+        assert_eq!((window % mss, steer.room(700)), (0, 700));
+        // Half a segment of somebody's is under way, and what is written is more than fits.
+        steer.wrote(Instant::from_millis(1_000), mss / 2);
+        assert_eq!(steer.room(usize::MAX), window - mss);
+        steer.wrote(Instant::from_millis(1_000), window - mss);
+        assert_eq!((steer.room(usize::MAX), steer.room(mss / 2)), (0, mss / 2));
     }
 
     #[test]
