@@ -54,7 +54,7 @@ use told::Which;
 pub const OFFERED: &[&str] = &["ledbat", "ledbat-draft", "fledbat", "ledbat++"];
 
 /// The system is asked again after a quarter of a round trip, within these bounds.
-pub const LOOKS: std::ops::RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(20);
+pub const LOOKS: std::ops::RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(5);
 
 /// The largest window: more than the system's own buffers.
 const MAX_WINDOW_BYTES: u64 = 16 << 20;
