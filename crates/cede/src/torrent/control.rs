@@ -5,6 +5,7 @@ use cede_carry::bench::ControllerSpec;
 use cede_real::yielding::Yielding;
 use cede_real::{StreamConfig, YieldingError};
 use clap::Args;
+use std::io::ErrorKind;
 
 /// Which controllers connections have.
 #[derive(Args, Clone, Debug)]
@@ -51,13 +52,40 @@ impl ControlArgs {
         let choice = spec
             .choice()
             .map_err(|error| Failure::Usage(format!("--tcp-controller {}: {error}", spec.name)))?;
-        let yielding = Yielding::new(choice).map_err(|error| match error {
-            YieldingError::System(why) => Failure::of_system(
-                format!("--tcp-controller: {}", YieldingError::System(why)),
-                std::io::ErrorKind::Unsupported,
-            ),
-            other => Failure::Usage(format!("--tcp-controller: {other}")),
-        })?;
-        Ok(Some(yielding))
+        Ok(Some(Yielding::new(choice).map_err(|error| refusal(&error))?))
+    }
+}
+
+/// What to do about it.
+fn refusal(error: &YieldingError) -> Failure {
+    let YieldingError::System(why) = error else {
+        return Failure::Usage(format!("--tcp-controller: {error}"));
+    };
+    let allow = match why.kind() {
+        ErrorKind::Unsupported => "",
+        _ => {
+            "let the program have AF_NETLINK (systemd: RestrictAddressFamilies=, or what filters its system calls), load tcp_diag, or "
+        }
+    };
+    let text = format!(
+        "--tcp-controller: {error}; {allow}leave --tcp-controller and --tcp-target-delay out: --transport utp yields without"
+    );
+    Failure::of_system(text, ErrorKind::Unsupported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Error;
+
+    #[test]
+    fn who_is_not_told_of_connections_hears_what_to_do() {
+        let text = |why| refusal(&YieldingError::System(why)).text().unwrap().to_owned();
+        // Address family not supported by protocol: systemd's answer.
+        let filtered = text(Error::from_raw_os_error(97));
+        assert!(filtered.contains("RestrictAddressFamilies=") && filtered.contains("tcp_diag"), "{filtered}");
+        let elsewhere = text(Error::new(ErrorKind::Unsupported, "only Linux does"));
+        assert!(!elsewhere.contains("NETLINK"), "{elsewhere}");
+        assert!([filtered, elsewhere].iter().all(|text| text.contains("leave --tcp-controller")));
     }
 }
