@@ -4,6 +4,7 @@
 //! round-trip time alone, in which a queue that has run empty for two round trips hardly shows where few segments are under way: what
 //! LEDBAT++ drains it for. What has come since it was asked last is taken out of it again.
 
+use super::LOOKS;
 use super::told::Told;
 use cede_cc::{Allowance, Controller, Feedback, PacketFact, SendRecord, Sent, Snapshot, Timeout, run_timers};
 use cede_units::{Duration, Instant};
@@ -11,6 +12,10 @@ use std::collections::VecDeque;
 
 /// Fewer segments than these are never held back: the peer may delay a lone one's acknowledgement.
 const MIN_SEGMENTS: u64 = 2;
+/// Looks at a connection while it has been silent for once more as long, roughly.
+const SILENCE_LOOKS: u64 = 16;
+/// The system is asked at least so often of one that is held back.
+const SELDOM: Duration = Duration::from_millis(100);
 
 /// A controller over a connection of the system's.
 pub(super) struct Steer {
@@ -29,10 +34,12 @@ pub(super) struct Steer {
     /// Packets with smaller numbers had been written when the losses were found that are being repaired.
     recover: u64,
     before: Told,
+    /// When something was last acknowledged, or written after everything had been.
+    heard_at: Instant,
 }
 
 impl Steer {
-    pub(super) fn new(controller: Box<dyn Controller>, told: Told) -> Self {
+    pub(super) fn new(now: Instant, controller: Box<dyn Controller>, told: Told) -> Self {
         Self {
             allowance: controller.allowance(),
             controller,
@@ -45,6 +52,7 @@ impl Steer {
             was_held: false,
             recover: 0,
             before: told,
+            heard_at: now,
         }
     }
 
@@ -52,9 +60,11 @@ impl Steer {
         self.controller.snapshot()
     }
 
-    /// Smoothed round-trip time, as last told.
-    pub(super) const fn srtt(&self) -> Duration {
-        self.before.srtt
+    /// After how long the system is asked again: less and less often of a peer that takes nothing.
+    pub(super) fn every(&self, now: Instant) -> Duration {
+        let silence = now.since(self.heard_at);
+        let often = (self.before.srtt / 4).clamp(*LOOKS.start(), *LOOKS.end());
+        often.max((silence / SILENCE_LOOKS).min(SELDOM))
     }
 
     /// How many of so many octets may be written now, in whole segments where that is not all; none where they are too few to be worth one.
@@ -75,6 +85,9 @@ impl Steer {
     /// So many octets were written.
     pub(super) fn wrote(&mut self, now: Instant, octets: usize) {
         let bytes = u32::try_from(octets).unwrap_or(u32::MAX);
+        if self.unacked_bytes == 0 {
+            self.heard_at = now;
+        }
         self.unacked_bytes += u64::from(bytes);
         let number = self.next_number;
         self.next_number += 1;
@@ -95,6 +108,9 @@ impl Steer {
             self.allowance = self.controller.on_mss(told.mss_bytes);
         }
         let acked_bytes = self.unacked_bytes.saturating_sub(told.unacked_bytes);
+        if acked_bytes > 0 {
+            self.heard_at = now;
+        }
         self.unacked_bytes = told.unacked_bytes;
         self.delivered_bytes += acked_bytes;
         let acked = self.acknowledge();
@@ -208,7 +224,7 @@ mod tests {
     fn steer(name: &str) -> Steer {
         let choice = on_rtt(ControllerChoice::named(name)).unwrap();
         let told = Told { mss_bytes: MSS, srtt: Duration::from_millis(TRIP_MS), ..Told::default() };
-        Steer::new(choice.build(&path(MSS)).unwrap(), told)
+        Steer::new(Instant::from_millis(1_000), choice.build(&path(MSS)).unwrap(), told)
     }
 
     /// The system's TCP and a link, as long as nothing is lost: what is written is in the link's queue at once.
@@ -302,7 +318,11 @@ mod tests {
             ..Told::default()
         };
         let choice = on_rtt(ControllerChoice::named("ledbat++")).unwrap();
-        let mut steer = Steer::new(choice.build(&path(MSS)).unwrap(), told(srtt_ms, segments_in));
+        let mut steer = Steer::new(
+            Instant::from_millis(1_000),
+            choice.build(&path(MSS)).unwrap(),
+            told(srtt_ms, segments_in),
+        );
         // One look after another, with as many acknowledgements between as say the same.
         for (at, (rtt_ms, acks)) in
             [(QUEUED_MS, 3), (QUEUED_MS, 1), (alone, 1), (alone, 2), (alone, 0), (alone, 1)]
@@ -333,6 +353,26 @@ mod tests {
         assert_eq!(steer.room(usize::MAX), window - mss);
         steer.wrote(Instant::from_millis(1_000), window - mss);
         assert_eq!((steer.room(usize::MAX), steer.room(mss / 2)), (0, mss / 2));
+    }
+
+    #[test]
+    fn of_a_peer_that_takes_nothing_the_system_is_asked_seldom() {
+        let mut steer = steer("ledbat");
+        let mut now = Instant::from_millis(1_000);
+        let window = steer.room(1 << 20);
+        steer.wrote(now, window);
+        let often = steer.every(now);
+        assert!(LOOKS.contains(&often));
+        let mut looks = 0;
+        while now < Instant::from_millis(61_000) {
+            now += steer.every(now);
+            assert_eq!(steer.room(1 << 20), 0);
+            steer.hear(now, Told { unacked_bytes: window as u64, ..steer.before });
+            looks += 1;
+        }
+        assert!((600..800).contains(&looks), "{looks}");
+        steer.hear(now, Told { unacked_bytes: 0, ..steer.before });
+        assert_eq!(steer.every(now), often);
     }
 
     #[test]
