@@ -144,7 +144,7 @@ fn optional(records: SwarmRecords) -> impl Iterator<Item = (&'static str, Make)>
     tables.into_iter().filter(|(wanted, ..)| *wanted).map(|(_, name, make)| (name, make))
 }
 
-/// The files that [`write`] makes of a swarm.
+/// The files that [`write()`] makes of a swarm.
 #[must_use]
 pub fn file_names(swarm: &Swarm) -> Vec<&'static str> {
     let always = [SUMMARY, PEERS.name, LINKS.name, TRACKER.name];
