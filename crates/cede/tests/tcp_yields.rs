@@ -83,21 +83,23 @@ impl Place {
     }
 }
 
-fn median(mut of: Vec<f64>) -> f64 {
+/// What nine of ten samples do not exceed: where CUBIC leaves slow start early, it fills the buffer in the end all the same.
+fn most(mut of: Vec<f64>) -> f64 {
     of.sort_by(f64::total_cmp);
-    of[of.len() / 2]
+    of[of.len() * 9 / 10]
 }
 
 #[test]
 fn the_queue_that_the_systems_tcp_fills_stays_short() {
     let ways: [&[&str]; 2] = [&[], &["--tcp-controller", "ledbat", "--tcp-target-delay", "50ms"]];
-    let medians = std::thread::scope(|scope| {
+    let queues = std::thread::scope(|scope| {
         let run =
-            |at: usize| Place::new(&format!("tcp-yields-{at}")).map(|place| median(place.queues(ways[at])));
+            |at: usize| Place::new(&format!("tcp-yields-{at}")).map(|place| most(place.queues(ways[at])));
         let other = scope.spawn(move || run(1));
         [run(0), other.join().unwrap()]
     });
-    let [Some(full), Some(short)] = medians else { return };
+    let [Some(full), Some(short)] = queues else { return };
+    println!("{full} and {short} ms");
     assert!(full > 250.0, "the system's TCP leaves {full} ms");
     assert!((5.0..=100.0).contains(&short), "a target of 50 ms, and {short} ms");
 }

@@ -58,12 +58,19 @@ fn draw_and_judge(results: &Results, reading: Option<&'static str>) -> Report {
         Paper { name, ..PAPER },
         Command { what: "tma12", reading, quick: results.request.quick },
         claims::claims(results),
-        first.into_iter().chain(parts(results)).collect(),
+        first
+            .into_iter()
+            .chain(parts(results, if reading.is_some() { READING_FIGURES } else { FIGURES }))
+            .collect(),
         &results.cells,
     )
 }
 
-fn parts(results: &Results) -> [Part; 6] {
+/// What the files of figures are called; those of another reading do not take the place of the report's.
+const FIGURES: [&str; 4] = ["fig1", "fig2", "fig3", "fig4"];
+const READING_FIGURES: [&str; 4] = ["reading-fig1", "reading-fig2", "reading-fig3", "reading-fig4"];
+
+fn parts(results: &Results, [fig1, fig2, fig3, fig4]: [&'static str; 4]) -> [Part; 6] {
     let picture = |name, heading: &str, figure| Part {
         heading: heading.to_string(),
         prose: String::new(),
@@ -77,10 +84,10 @@ fn parts(results: &Results) -> [Part; 6] {
         table: Some(table),
     };
     [
-        picture("fig1", "Figure 1: target delay", draw::fig1(results)),
-        picture("fig2", "Figure 2: homogeneous swarms", draw::fig2(results)),
-        picture("fig3", "Figure 3: heterogeneous swarms", draw::fig3(results)),
-        picture("fig4", "Figure 4: completion time by traffic and by queue", draw::fig4(results)),
+        picture(fig1, "Figure 1: target delay", draw::fig1(results)),
+        picture(fig2, "Figure 2: homogeneous swarms", draw::fig2(results)),
+        picture(fig3, "Figure 3: heterogeneous swarms", draw::fig3(results)),
+        picture(fig4, "Figure 4: completion time by traffic and by queue", draw::fig4(results)),
         tabled("The swarms of Figures 2 to 4", "", swarms_table(results)),
         tabled(
             "Questions that the paper left",

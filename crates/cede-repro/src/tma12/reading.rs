@@ -181,7 +181,15 @@ mod tests {
                     .zip(&plain)
                     .all(|(job, plain)| format!("{:?}", job.swarm) != format!("{:?}", plain.swarm))
             );
-            let markdown = reading.report(request, numbered(&jobs)).to_markdown();
+            let report = reading.report(request, numbered(&jobs));
+            assert!(
+                report
+                    .parts
+                    .iter()
+                    .filter_map(|part| part.picture.as_ref())
+                    .all(|(name, _)| name.starts_with("reading-"))
+            );
+            let markdown = report.to_markdown();
             assert!(markdown.contains("cede repro tma12 --reading '2 upload slots'"), "{markdown}");
             assert!(markdown.contains("| A19 |") || markdown.contains("| A19  "), "{markdown}");
         }

@@ -60,7 +60,7 @@ pub struct Args {
     /// tma12, rao10: in the place of the claims, what each choice moves that the paper leaves open
     #[arg(long)]
     pub sweep: bool,
-    /// tma12: all swarms and claims under one of the sweep's readings, by a part of its name [example: --reading '2 upload slots']
+    /// tma12: all swarms and claims under one of the sweep's readings, by a part of its name; a report of its own, one to a folder [example: --reading '2 upload slots']
     #[arg(long, value_name = "TEXT", conflicts_with = "sweep")]
     pub reading: Option<String>,
     /// tma12, rao10: run only swarms with this in their name; may be repeated; of the others what is in the folder is
