@@ -5,7 +5,7 @@
 //! asked for, pieces that the peer had not told of before, requests that are taken, and what our own words have it answer. What is
 //! left is forgotten at a rate that no client comes near to. A host whose caller was let go for it does not begin anew by calling again.
 
-use alloc::collections::BTreeMap;
+use super::hosts::Hosts;
 use cede_units::{Duration, Instant};
 use core::net::IpAddr;
 
@@ -20,9 +20,6 @@ const BESIDE_A_BLOCK: u32 = 64;
 const BESIDE_A_PIECE: u32 = 16;
 /// A request, or a message of about its length, that is answered.
 const QUESTION: u32 = 64;
-
-/// Hosts that are remembered.
-const CHATTERERS_MAX: usize = 1_000;
 
 /// What one peer has said for nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,26 +87,21 @@ const fn forgotten_in(time: Duration) -> u64 {
     (time.as_nanos() / 1_000_000_000).saturating_mul(FORGOTTEN_PER_S as u64)
 }
 
-/// Hosts whose callers were let go: when, and how much those had said.
+/// Hosts whose callers were let go, and how much those had said.
 #[derive(Debug, Default)]
-pub(super) struct Chatterers(BTreeMap<IpAddr, (Instant, Chatter)>);
+pub(super) struct Chatterers(Hosts);
 
 impl Chatterers {
     /// A host's caller was let go for so many octets.
     pub(super) fn note(&mut self, now: Instant, host: IpAddr, octets: u32) {
-        let chatter = Chatter { octets, taken_back: 0 };
-        if self.0.len() >= CHATTERERS_MAX && !self.0.contains_key(&host) {
-            let first = self.0.iter().min_by_key(|(_, (since, _))| *since).map(|(host, _)| *host);
-            first.map(|host| self.0.remove(&host));
-        }
-        self.0.insert(host, (now, chatter));
+        self.0.note(now, host, octets);
     }
 
     /// What is left by now of what a host has said.
     pub(super) fn of(&self, now: Instant, host: IpAddr) -> Chatter {
-        let Some((since, chatter)) = self.0.get(&host) else { return Chatter::default() };
-        let mut left = *chatter;
-        left.forget(now.since(*since));
+        let Some((since, octets)) = self.0.get(host) else { return Chatter::default() };
+        let mut left = Chatter { octets, taken_back: 0 };
+        left.forget(now.since(since));
         left
     }
 }

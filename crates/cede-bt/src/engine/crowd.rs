@@ -12,8 +12,8 @@
 
 use super::chatter::CHATTER_MAX;
 use super::conn::{Conn, ConnId};
+use super::hosts::Hosts;
 use super::{CloseReason, Engine, PeerAddress};
-use alloc::collections::BTreeMap;
 use cede_units::{Duration, Instant};
 use core::net::{IpAddr, Ipv6Addr};
 
@@ -28,26 +28,17 @@ const BARREN_SHARED_MAX: Duration = Duration::from_secs(60);
 /// And where it has not.
 const BARREN_MAX: Duration = Duration::from_secs(300);
 
-/// Hosts that are remembered for the slots that they let go by, and for how long.
-const IDLERS_MAX: usize = 1_000;
+/// Hosts are remembered for so long for the slots that they let go by.
 const IDLERS_FOR: Duration = Duration::from_secs(600);
 
-/// Hosts of callers that had slots, used none and are gone: when they went, and how many slots that were.
+/// Hosts of callers that had slots, used none and are gone, and how many slots that were.
 #[derive(Debug, Default)]
-pub(super) struct Idlers(BTreeMap<IpAddr, (Instant, u32)>);
+pub(super) struct Idlers(Hosts);
 
 impl Idlers {
-    fn note(&mut self, now: Instant, host: IpAddr, unused: u32) {
-        if self.0.len() >= IDLERS_MAX && !self.0.contains_key(&host) {
-            let first = self.0.iter().min_by_key(|(_, (since, _))| *since).map(|(host, _)| *host);
-            first.map(|host| self.0.remove(&host));
-        }
-        self.0.insert(host, (now, unused));
-    }
-
     fn unused(&self, now: Instant, host: IpAddr) -> u32 {
-        let found = self.0.get(&host).filter(|(since, _)| now.since(*since) < IDLERS_FOR);
-        found.map_or(0, |(_, unused)| *unused)
+        let found = self.0.get(host).filter(|(since, _)| now.since(*since) < IDLERS_FOR);
+        found.map_or(0, |(_, unused)| unused)
     }
 }
 
@@ -143,23 +134,16 @@ impl<A: PeerAddress> Engine<A> {
         }
         let host = neighbourhood(conn.address.host());
         if conn.lets_slots_go_by() {
-            self.dials.idlers.note(now, host, conn.tally.unused_slots);
+            self.dials.idlers.0.note(now, host, conn.tally.unused_slots);
         } else if !conn.moved_nothing() {
-            self.dials.idlers.0.remove(&host);
+            self.dials.idlers.0.forget(host);
         }
     }
 
-    /// So many octets are about to be looked at.
-    pub(super) fn hear_chatter(&mut self, id: ConnId, octets: u32) {
-        if let Some(conn) = self.conn(id) {
-            conn.tally.chatter.hear(octets);
-        }
-    }
-
-    /// All that came has been looked at: whether that was too much of nothing.
-    pub(super) fn weigh_chatter(&mut self, now: Instant, id: ConnId) {
+    /// All that came has been looked at, and so many octets of no use are left: whether that is too much.
+    pub(super) fn weigh_chatter(&mut self, now: Instant, id: ConnId, octets: u32) {
         let most = CHATTER_MAX + 2 * self.geometry.pieces().div_ceil(8);
-        let Some(conn) = self.conn(id).filter(|conn| conn.tally.chatter.octets() > most) else { return };
+        let Some(conn) = (octets > most).then(|| self.conn(id)).flatten() else { return };
         let (host, is_caller) = (neighbourhood(conn.address.host()), !conn.opened_by_us);
         if is_caller {
             self.dials.chatterers.note(now, host, most);

@@ -37,12 +37,15 @@ impl<A: PeerAddress> Engine<A> {
     pub fn received(&mut self, now: Instant, id: ConnId, mut payload: Payload) {
         if let Some(conn) = self.conn(id) {
             conn.times.heard_at = now;
+            conn.tally.chatter.hear(payload.len());
         }
         self.note_read(now, id, payload.len());
-        self.hear_chatter(id, payload.len());
         while let Some(conn) = self.conn(id) {
             match conn.decoder.next(&mut payload) {
-                Ok(None) => return self.weigh_chatter(now, id),
+                Ok(None) => {
+                    let said = conn.tally.chatter.octets();
+                    return self.weigh_chatter(now, id, said);
+                }
                 Ok(Some(item)) => {
                     if let Err(reason) = self.on_item(now, id.index, item) {
                         return self.close(now, id.index, reason);

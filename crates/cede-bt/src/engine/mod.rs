@@ -37,6 +37,7 @@ mod dial;
 mod fast;
 mod grants;
 mod hearsay;
+mod hosts;
 mod inbound;
 mod life;
 mod near;
