@@ -20,72 +20,56 @@ const MAX_PORTS: u16 = 4;
 
 impl Asker {
     /// UPnP, until what is granted has been given back, or nothing is.
-    pub(super) async fn ask_device(&mut self, host: Ipv4Addr) {
-        let device = Device { host: host.into(), port: self.port };
-        let Some(service) = blocking(move || device.find(Kind::Translator)).await else { return };
+    pub(super) async fn ask_device(&mut self) {
+        let device = Device { host: self.host, port: self.port };
+        let Some(service) = blocking(move || device.find()).await else { return };
         let mut is_over = self.is_over.clone();
-        let mut grants: Vec<Grant> = Vec::new();
+        let mut held: Vec<Held> = Vec::new();
         while !*self.is_over.borrow() {
             for protocol in self.protocols.clone() {
-                let held = |grants: &[Grant]| grants.iter().find(|grant| grant.protocol == protocol).copied();
-                let wish = held(&grants).or_else(|| grants.first().copied()).map_or(self.port, |it| it.port);
-                let service = service.clone();
-                let port = blocking(move || device.add(&service, protocol, (host, wish))).await;
-                grants.retain(|grant| grant.protocol != protocol);
-                grants.extend(port.map(|port| Grant { protocol, port }));
+                let (service, before) = (service.clone(), held.clone());
+                let opened = blocking(move || device.open(&service, protocol, &before)).await;
+                held.retain(|held| held.grant.protocol != protocol);
+                held.extend(opened);
             }
-            if grants.is_empty() {
+            if held.is_empty() {
                 return;
             }
             let asked = service.clone();
-            let address = blocking(move || device.address(&asked)).await.map(IpAddr::from);
-            self.tell(Mapping { via: "UPnP", address, grants: grants.clone() });
+            let address = blocking(move || device.address(&asked)).await;
+            let grants = held.iter().map(|held| held.grant).collect();
+            self.tell(Mapping { via: "UPnP", address, grants });
             tokio::select! {
                 _ = is_over.wait_for(|is_over| *is_over) => break,
                 () = tokio::time::sleep(LEASE / 2) => {}
             }
         }
         blocking(move || {
-            for Grant { protocol, port } in grants {
-                let _ = device.act(&service, &Action::Delete { protocol, port });
+            for held in held {
+                let _ = device.act(&service, &held.end());
             }
             None::<()>
         })
         .await;
     }
+}
 
-    /// UPnP of IPv6, until who was let in is no longer, or nobody is.
-    pub(super) async fn ask_firewall(&mut self, host: Ipv6Addr) {
-        let device = Device { host: host.into(), port: self.port };
-        let Some(service) = blocking(move || device.find(Kind::Firewall)).await else { return };
-        let mut is_over = self.is_over.clone();
-        // The firewall's number for each.
-        let mut held: Vec<(Protocol, u16)> = Vec::new();
-        while !*self.is_over.borrow() {
-            for protocol in self.protocols.clone() {
-                let before = held.iter().find(|(known, _)| *known == protocol).map(|(_, id)| *id);
-                let service = service.clone();
-                let id = blocking(move || device.admit(&service, protocol, (host, before))).await;
-                held.retain(|(known, _)| *known != protocol);
-                held.extend(id.map(|id| (protocol, id)));
-            }
-            if held.is_empty() {
-                return;
-            }
-            let grants = held.iter().map(|&(protocol, _)| Grant { protocol, port: self.port }).collect();
-            self.tell(Mapping { via: "UPnP", address: Some(host.into()), grants });
-            tokio::select! {
-                _ = is_over.wait_for(|is_over| *is_over) => break,
-                () = tokio::time::sleep(LEASE / 2) => {}
-            }
+/// What a device has granted.
+#[derive(Clone, Copy)]
+struct Held {
+    grant: Grant,
+    /// By which number a firewall knows it.
+    id: Option<u16>,
+}
+
+impl Held {
+    /// What gives it back.
+    const fn end(self) -> Action {
+        let Grant { protocol, port } = self.grant;
+        match self.id {
+            Some(id) => Action::Dismiss { id },
+            None => Action::Delete { protocol, port },
         }
-        blocking(move || {
-            for (_, id) in held {
-                let _ = device.act(&service, &Action::Dismiss { id });
-            }
-            None::<()>
-        })
-        .await;
     }
 }
 
@@ -101,8 +85,9 @@ struct Device {
 }
 
 impl Device {
-    /// Looks for a device that opens ports in this way.
-    fn find(self, kind: Kind) -> Option<Service> {
+    /// Looks for a device that opens ports: one that translates, or over IPv6 one that lets others in.
+    fn find(self) -> Option<Service> {
+        let kind = if self.host.is_ipv4() { Kind::Translator } else { Kind::Firewall };
         let places = self.search().unwrap_or_default();
         places.iter().find_map(|url| {
             let mut response = self.agent().get(url).call().ok()?;
@@ -186,6 +171,23 @@ impl Device {
         if is_done { Ok(text) } else { Err(igd::error_code(&text).unwrap_or(0)) }
     }
 
+    /// Has a port opened, or kept open that is held.
+    fn open(self, service: &Service, protocol: Protocol, held: &[Held]) -> Option<Held> {
+        let before = held.iter().find(|held| held.grant.protocol == protocol);
+        match self.host {
+            IpAddr::V4(host) => {
+                // Both have one number, if that can be.
+                let wish = before.or(held.first()).map_or(self.port, |held| held.grant.port);
+                let port = self.add(service, protocol, (host, wish))?;
+                Some(Held { grant: Grant { protocol, port }, id: None })
+            }
+            IpAddr::V6(host) => {
+                let id = self.admit(service, protocol, (host, before.and_then(|held| held.id)))?;
+                Some(Held { grant: Grant { protocol, port: self.port }, id: Some(id) })
+            }
+        }
+    }
+
     fn add(self, service: &Service, protocol: Protocol, (host, wish): (Ipv4Addr, u16)) -> Option<u16> {
         let to = SocketAddrV4::new(host, self.port);
         let mut lease_s = LEASE.as_secs() as u32;
@@ -218,7 +220,11 @@ impl Device {
         igd::admitted(&self.act(service, &Action::Admit { protocol, to, lease_s }).ok()?)
     }
 
-    fn address(self, service: &Service) -> Option<Ipv4Addr> {
-        igd::external_address(&self.act(service, &Action::Address).ok()?)
+    /// Where others reach us: at the device's address in front, or our own.
+    fn address(self, service: &Service) -> Option<IpAddr> {
+        if self.host.is_ipv6() {
+            return Some(self.host);
+        }
+        igd::external_address(&self.act(service, &Action::Address).ok()?).map(IpAddr::from)
     }
 }

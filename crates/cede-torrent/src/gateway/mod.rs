@@ -118,10 +118,7 @@ impl Asker {
             let _ = self.ask_gateway(gateway).await;
         }
         if !*self.is_over.borrow() {
-            match self.host {
-                IpAddr::V4(host) => self.ask_device(host).await,
-                IpAddr::V6(host) => self.ask_firewall(host).await,
-            }
+            self.ask_device().await;
         }
         self.lose();
     }
