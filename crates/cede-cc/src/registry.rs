@@ -2,7 +2,7 @@
 
 pub use crate::entry::{Build, Entry};
 use crate::ledbat::{draft, fledbat, libtorrent, libutp, plus_plus, plus_plus_libutp, rfc6817};
-use crate::params::{ParamError, Params, Settings};
+use crate::params::{ParamError, ParamValue, Params, Settings};
 use crate::{Controller, Path};
 use crate::{bbr, cede, cubic, fixed, lp, lp_linux, nice, pcc, reno, vegas};
 use alloc::borrow::ToOwned;
@@ -73,10 +73,26 @@ pub fn resolve(name: &str, params: &Params) -> Result<Settings, ParamError> {
     Settings::resolve(params, require(name)?.params)
 }
 
+/// The parameters with `signal = rtt`, where the controller has that one: for transports that tell no one-way delays. None where they ask for
+/// those.
+///
+/// # Errors
+/// [`ParamError`], where `rtt` is none of its words.
+pub fn on_rtt(entry: &Entry, params: &Params) -> Result<Option<Params>, ParamError> {
+    let mut params = params.clone();
+    if entry.params.iter().any(|param| param.name == "signal") {
+        match params.get("signal") {
+            None => params.parse_and_set(entry.params, "signal", "rtt")?,
+            Some(ParamValue::Word(word)) if word == "owd" => return Ok(None),
+            Some(_) => {}
+        }
+    }
+    Ok(Some(params))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ParamValue;
     use crate::testing::{ack, path};
     use cede_units::{Duration, Instant, Rate};
 

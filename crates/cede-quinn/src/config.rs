@@ -2,8 +2,8 @@
 
 use crate::adapter::QuicController;
 use crate::sample::AckDelay;
-use cede_cc::registry::{self, Entry};
-use cede_cc::{Controller, ParamError, ParamValue, Params, Path};
+use cede_cc::registry;
+use cede_cc::{Controller, ParamError, Params, Path};
 use quinn_proto::congestion::{self, ControllerFactory};
 use std::fmt;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl Scavenger {
     /// [`Error`], except [`Error::Unfit`].
     pub fn even_if_unfit(name: &str, params: &Params) -> Result<Self, Error> {
         let entry = registry::require(name)?;
-        let params = on_rtt(entry, params)?;
+        let params = registry::on_rtt(entry, params)?.ok_or(Error::NoOneWayDelay)?;
         registry::resolve(entry.name, &params)?;
         // What a single parameter's range does not say (one that must not exceed another) shows in building.
         (entry.build)(&params, &path(1200, DEFAULT_MAX_WINDOW_BYTES))?;
@@ -152,7 +152,7 @@ impl Scavenger {
 
     fn of(name: &'static str) -> Self {
         let params = match registry::find(name) {
-            Some(entry) => on_rtt(entry, &Params::new()).unwrap_or_default(),
+            Some(entry) => registry::on_rtt(entry, &Params::new()).ok().flatten().unwrap_or_default(),
             None => Params::new(),
         };
         Self { name, params, ack_delay: AckDelay::default(), max_window_bytes: DEFAULT_MAX_WINDOW_BYTES }
@@ -194,19 +194,6 @@ impl ControllerFactory for Scavenger {
     }
 }
 
-/// The parameters with `signal = rtt`, where the controller has that one.
-fn on_rtt(entry: &Entry, params: &Params) -> Result<Params, Error> {
-    let mut params = params.clone();
-    if entry.params.iter().any(|param| param.name == "signal") {
-        match params.get("signal") {
-            None => params.parse_and_set(entry.params, "signal", "rtt")?,
-            Some(ParamValue::Word(word)) if word == "owd" => return Err(Error::NoOneWayDelay),
-            Some(_) => {}
-        }
-    }
-    Ok(params)
-}
-
 /// The initial window is RFC 9002's (section 7.2): ten packets, but no more than 14,720 octets or two packets.
 fn path(mtu: u16, max_window_bytes: u64) -> Path {
     let mss_bytes = u32::from(mtu).max(1);
@@ -217,6 +204,7 @@ fn path(mtu: u16, max_window_bytes: u64) -> Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cede_cc::ParamValue;
 
     #[test]
     fn every_controller_is_either_offered_or_refused_with_a_reason() {

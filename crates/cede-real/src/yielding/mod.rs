@@ -36,7 +36,7 @@ mod told;
 
 use crate::clock::Clock;
 use crate::config::ControllerChoice;
-use cede_cc::{Controller, ParamError, ParamValue, Path, Snapshot};
+use cede_cc::{Controller, ParamError, Path, Snapshot, registry};
 use cede_units::Duration;
 use diag::{Diag, which};
 use std::fmt;
@@ -129,16 +129,17 @@ impl Yielding {
 
 /// The choice on the round-trip time.
 fn on_rtt(choice: ControllerChoice) -> Result<ControllerChoice, YieldingError> {
-    match &choice {
-        ControllerChoice::Named { name, .. } => {
-            cede_cc::registry::require(name).map_err(YieldingError::Parameter)?;
-            if !OFFERED.contains(&name.as_str()) {
-                return Err(YieldingError::Unfit(name.clone()));
-            }
-            Ok(choice.with("signal", ParamValue::Word("rtt".to_owned())))
-        }
-        ControllerChoice::Custom(_) => Ok(choice),
+    let ControllerChoice::Named { name, params } = choice else { return Ok(choice) };
+    let entry = registry::require(&name).map_err(YieldingError::Parameter)?;
+    if !OFFERED.contains(&entry.name) {
+        return Err(YieldingError::Unfit(name));
     }
+    let params = registry::on_rtt(entry, &params).map_err(YieldingError::Parameter)?;
+    let params = params.ok_or_else(|| {
+        let [parameter, given, allowed] = ["signal", "owd", "rtt"].map(str::to_owned);
+        YieldingError::Parameter(ParamError::Conflict { name: parameter, given, allowed })
+    })?;
+    Ok(ControllerChoice::Named { name, params })
 }
 
 /// The first window is RFC 6928's.
@@ -281,6 +282,9 @@ mod tests {
                 Err(error) => assert!(!offered && error.to_string().contains("ledbat++"), "{error}"),
             }
         }
+        let one_way = ControllerChoice::written("ledbat", [("signal", "owd")]).unwrap();
+        let refused = on_rtt(one_way).unwrap_err().to_string();
+        assert!(refused.contains("signal") && refused.contains("rtt"), "{refused}");
         let unknown = on_rtt(ControllerChoice::named("ledbad")).unwrap_err().to_string();
         assert!(unknown.contains("ledbat"), "{unknown}");
     }
