@@ -28,21 +28,13 @@ struct Place {
 
 impl Place {
     fn new(name: &str) -> Option<Self> {
-        let nets = Nets::new(3)?;
-        for (end, wire, prefix) in [(SEED, "near", "192.0.2."), (LEECH, "far", "198.51.100.")] {
-            nets.join((end, "wire"), (ROUTER, wire));
-            for (at, name, number) in [(ROUTER, wire, 1), (end, "wire", 2)] {
-                nets.run(at, &format!("addr add {prefix}{number}/24 dev {name}"));
-            }
-            // Whatever the machine's own is.
-            nets.run(end, &format!("route add default via {prefix}1 congctl cubic"));
-        }
+        // Whatever the machine's own controller is.
+        let nets = Nets::row(["192.0.2.", "198.51.100."], 24, "congctl cubic")?;
         let folder = Folder::new(name);
         let content = folder.write_pattern("film", BYTES);
         folder.cede(&["torrent", "make", "film", "-l", "64KiB"]).exits(0);
         std::fs::create_dir(folder.path("out")).unwrap();
         let place = Self { folder, nets, content };
-        place.at_router(&["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
         let shape = ["tc", "qdisc", "add", "dev", "far", "root", "tbf", "rate", "5mbit", "burst", "3000"];
         place.at_router(&[&shape[..], &["limit", BUFFER]].concat());
         Some(place)

@@ -24,16 +24,10 @@ const LEECH: usize = 2;
 struct Networks {
     prefixes: [&'static str; 2],
     bits: u8,
-    forwarding: &'static str,
 }
 
-const IPV4: Networks =
-    Networks { prefixes: ["192.0.2.", "198.51.100."], bits: 24, forwarding: "net.ipv4.ip_forward=1" };
-const IPV6: Networks = Networks {
-    prefixes: ["2001:db8:1::", "2001:db8:2::"],
-    bits: 64,
-    forwarding: "net.ipv6.conf.all.forwarding=1",
-};
+const IPV4: Networks = Networks { prefixes: ["192.0.2.", "198.51.100."], bits: 24 };
+const IPV6: Networks = Networks { prefixes: ["2001:db8:1::", "2001:db8:2::"], bits: 64 };
 
 /// The router does not say what fits.
 const SILENT: &str = "
@@ -56,24 +50,13 @@ impl Place {
             println!("SKIPPED: no libtorrent (./test installs it)");
             return None;
         };
-        let nets = Nets::new(3)?;
-        for (end, wire, prefix) in
-            [(SEED, "near", networks.prefixes[0]), (LEECH, "far", networks.prefixes[1])]
-        {
-            nets.join((end, "wire"), (ROUTER, wire));
-            for (at, name, number) in [(ROUTER, wire, 1), (end, "wire", 2)] {
-                nets.run(at, &format!("addr add {prefix}{number}/{} dev {name} nodad", networks.bits));
-            }
-            nets.run(end, &format!("route add default via {prefix}1"));
-        }
+        let nets = Nets::row(networks.prefixes, networks.bits, "")?;
         let folder = Folder::new(name);
         let content = folder.write_pattern("film", BYTES);
         folder.cede(&["torrent", "make", "film", "-l", "16KiB"]).exits(0);
         std::fs::create_dir(folder.path("out")).unwrap();
         let seed = format!("{}2", networks.prefixes[0]).parse().unwrap();
-        let place = Self { folder, nets, content, seed, python };
-        place.at_router(&["sysctl", "-qw", networks.forwarding]);
-        Some(place)
+        Some(Self { folder, nets, content, seed, python })
     }
 
     fn at_router(&self, words: &[&str]) {

@@ -55,19 +55,6 @@ impl Folder {
         Ok(name.to_string())
     }
 
-    /// Writes a file in place of the one before, whole or not at all.
-    ///
-    /// # Errors
-    /// [`RecordError`].
-    pub fn replace(&self, name: &str, octets: &[u8]) -> Result<(), RecordError> {
-        let (path, draft) = (self.path.join(name), self.path.join(format!("{name}.part")));
-        let written = fs::write(&draft, octets).and_then(|()| fs::rename(&draft, &path));
-        written.map_err(|error| {
-            let _ = fs::remove_file(&draft);
-            RecordError::new("write", &path, error)
-        })
-    }
-
     /// Writes the manifest, in place of the one before.
     ///
     /// # Errors

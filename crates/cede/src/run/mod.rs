@@ -11,6 +11,7 @@ use crate::progress::Progress;
 use crate::scenarios;
 use crate::screen::{self, Screen};
 use crate::shell::quoted;
+use crate::whole;
 use args::{RunArgs, TableForm};
 use cede_lab::record::{self, Folder, Format, Vantage};
 use cede_lab::scenario::{Overrides, is_swarm, parse_swarm};
@@ -120,9 +121,19 @@ fn begin(swarm: &swarm::Swarm, path: &Path) -> Result<Folder, Failure> {
         "interrupted": true,
         "files": files,
     });
-    folder.replace(SUMMARY, format!("{word:#}\n").as_bytes())?;
+    write_summary(path, &format!("{word:#}\n"))?;
     folder.sweep(&[SUMMARY]);
     Ok(folder)
+}
+
+/// Writes what a swarm says about itself in place of what it had said before, which stays where there is no room.
+fn write_summary(folder: &Path, json: &str) -> Result<(), Failure> {
+    let path = folder.join(SUMMARY);
+    whole::write(&path, json.as_bytes()).map_err(|error| failed(&path, &error))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::of_system(format!("{}: {error}", screen::named(path)), error.kind())
 }
 
 /// Writes what a swarm showed into its folder, in place of an earlier run. Answers with how many files there are, and with
@@ -135,9 +146,7 @@ fn keep(
     overrides: &Overrides,
 ) -> Result<(usize, String), Failure> {
     let path = folder.path();
-    let failed =
-        |error: std::io::Error| Failure::of_system(format!("{}: {error}", screen::named(path)), error.kind());
-    let files = swarm::write(swarm, outcome, path).map_err(failed)?;
+    let files = swarm::write(swarm, outcome, path).map_err(|error| failed(path, &error))?;
     let mut names: Vec<&str> = files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
     folder.write(SWARM, text.as_bytes())?;
     names.push(SWARM);
@@ -150,7 +159,7 @@ fn keep(
     json["files"] = names.clone().into();
     let json = format!("{json:#}\n");
     names.push(SUMMARY);
-    folder.replace(SUMMARY, json.as_bytes())?;
+    write_summary(path, &json)?;
     Ok((names.len(), json))
 }
 

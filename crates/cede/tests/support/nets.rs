@@ -42,6 +42,24 @@ impl Nets {
         Some(nets)
     }
 
+    /// Three in a row, the middle one of which leads from the first's network to the last's: in each network, which is named by what its
+    /// addresses begin with, the middle has 1 (devices `near` and `far`) and the other 2 (device `wire`). `way` is added to the routes.
+    pub fn row([first, last]: [&str; 2], bits: u8, way: &str) -> Option<Self> {
+        let nets = Self::new(3)?;
+        for (end, device, prefix) in [(0, "near", first), (2, "far", last)] {
+            nets.join((end, "wire"), (1, device));
+            for (at, name, number) in [(1, device, 1), (end, "wire", 2)] {
+                // Where nobody looks for twins of an address, that means nothing.
+                nets.run(at, &format!("addr add {prefix}{number}/{bits} dev {name} nodad"));
+            }
+            nets.run(end, &format!("route add default via {prefix}1 {way}"));
+        }
+        let is_v6 = first.contains(':');
+        let forwarding = if is_v6 { "net.ipv6.conf.all.forwarding=1" } else { "net.ipv4.ip_forward=1" };
+        nets.done(1, Command::new("sysctl").args(["-qw", forwarding]));
+        Some(nets)
+    }
+
     /// The system's name of one of them.
     pub fn name(&self, at: usize) -> &str {
         &self.0[at]
