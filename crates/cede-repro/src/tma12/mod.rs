@@ -53,15 +53,13 @@ fn draw_and_judge(results: &Results, reading: Option<&'static str>) -> Report {
         picture: None,
         table: None,
     });
-    let name = if reading.is_some() { "tma12-reading" } else { PAPER.name };
+    let (name, figures) =
+        if reading.is_some() { ("tma12-reading", READING_FIGURES) } else { (PAPER.name, FIGURES) };
     Report::new(
         Paper { name, ..PAPER },
         Command { what: "tma12", reading, quick: results.request.quick },
         claims::claims(results),
-        first
-            .into_iter()
-            .chain(parts(results, if reading.is_some() { READING_FIGURES } else { FIGURES }))
-            .collect(),
+        first.into_iter().chain(parts(results, figures)).collect(),
         &results.cells,
     )
 }
