@@ -121,6 +121,11 @@ impl Reassembly {
         }
     }
 
+    /// Whether something of the last arrival had been there before, and nobody has taken it.
+    pub(crate) const fn has_twice(&self) -> bool {
+        self.twice.is_some()
+    }
+
     /// What of the last arrival had been there before, once.
     pub(crate) const fn take_twice(&mut self) -> Option<(u64, u64)> {
         self.twice.take()

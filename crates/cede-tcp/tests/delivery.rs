@@ -77,12 +77,20 @@ proptest! {
         there in 1..300_000_u64,
         back in 1..100_000_u64,
     ) {
+        let full = 20 + usize::from(client.mss_bytes.min(server.mss_bytes));
         let mut net = Net::new(client.clone(), server, Duration::from_millis(10));
         net.connect(controller(name, &client));
         net.client.to_send = there;
         net.server.to_send = back;
         let mut random = Stream::named(weather.seed, "weather");
-        net.run(Instant::from_secs(3600), &mut |passing| weather.verdict(&mut random, passing));
+        let mut longest = 0;
+        net.run(Instant::from_secs(3600), &mut |passing| {
+            if !passing.payload.is_empty() {
+                longest = longest.max(passing.segment.encode().len() + passing.payload.len() as usize);
+            }
+            weather.verdict(&mut random, passing)
+        });
+        prop_assert!(longest <= full, "a segment of {longest} octets, where {full} are one at most");
         prop_assert_eq!((net.server.received, net.server.intact), (there, true));
         prop_assert_eq!((net.client.received, net.client.intact), (back, true));
         prop_assert!(net.client().is_closed() && net.server().is_closed());
@@ -145,6 +153,27 @@ fn near(random: &mut Stream, seq: Seq32) -> Seq32 {
         4..=8 => seq.add(1448 * random.below(60) as u32),
         _ => seq.add(random.below(100_000) as u32).sub(50_000),
     }
+}
+
+/// Where both ends send, what one has received beyond a gap rides on its data, which are shorter by it.
+#[test]
+fn data_leave_room_for_what_is_reported_beside_them() {
+    let config = Config::default();
+    let mut net = Net::new(config.clone(), config.clone(), Duration::from_millis(10));
+    net.connect(controller("cubic", &config));
+    (net.client.to_send, net.server.to_send) = (2_000_000, 2_000_000);
+    let mut random = Stream::named(5, "weather");
+    let weather = Weather { loss: 20, duplication: 0, reordering: 0, seed: 5 };
+    let mut lens = Vec::new();
+    net.run(Instant::from_secs(600), &mut |passing| {
+        let blocks = passing.segment.options.sack.as_slice().len();
+        if blocks > 0 && !passing.payload.is_empty() {
+            lens.push((blocks, passing.payload.len()));
+        }
+        weather.verdict(&mut random, passing)
+    });
+    let longest = |count| lens.iter().filter(|(blocks, _)| *blocks == count).map(|(_, len)| *len).max();
+    assert_eq!([longest(1), longest(3)], [Some(1436), Some(1420)]);
 }
 
 /// A transfer over random loss keeps its memory bounded and does not depend on who asks first.

@@ -69,7 +69,7 @@ impl Connection {
 
     /// The probe: new data where the peer takes them, else the last segment again.
     pub(super) fn transmit_tail_probe(&mut self, now: Instant) -> Option<Transmit> {
-        let len = self.buffer.len().min(u64::from(self.board.mss_bytes())) as u32;
+        let len = self.buffer.len().min(u64::from(self.segment_bytes())) as u32;
         let has_room = self.peer.window_end.saturating_sub(self.board.next()) >= u64::from(len);
         let original = if len > 0 && has_room { None } else { self.board.last_fact() };
         let transmit = match original {

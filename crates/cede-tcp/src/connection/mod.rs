@@ -2,6 +2,7 @@
 //! recovery, undo, send, usage, timers, close.
 
 mod acknowledge;
+mod blocks;
 mod by_time;
 mod close;
 mod ecn;

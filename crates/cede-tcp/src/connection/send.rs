@@ -14,12 +14,8 @@ use crate::scoreboard::Outgoing;
 use cede_cc::instruments::sub_packet_interval;
 use cede_cc::{PacketFact, Sent};
 use cede_units::{Instant, Seq32};
-use cede_wire::tcp::{Flags, Options, SackBlocks, Segment, Timestamps};
+use cede_wire::tcp::{Flags, Options, Segment, Timestamps};
 use cede_wire::{Ecn, Payload, Transmit};
-
-/// SACK blocks that fit beside timestamps, and without (RFC 2018, section 3).
-const BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
-const BLOCKS_ALONE: usize = 4;
 
 impl Connection {
     /// The sequence number of our stream's octet at `offset`.
@@ -57,7 +53,7 @@ impl Connection {
     fn transmit_ack(&mut self, now: Instant) -> Transmit {
         self.statistics.acks_sent += 1;
         // In FIN's wake the next octet's number lies beyond it.
-        let header = self.header(now, self.board.next(), Flags::ACK);
+        let header = self.header(now, self.board.next(), 0, Flags::ACK);
         Transmit {
             head: header.encode(),
             payload: Payload::Empty,
@@ -67,18 +63,19 @@ impl Connection {
         }
     }
 
-    /// The header of a segment that begins at `offset`, with the acknowledgement, which is thereby sent.
-    fn header(&mut self, now: Instant, offset: u64, flags: Flags) -> Segment {
+    /// The header of a segment with so many octets from `offset` on, with the acknowledgement, which is thereby sent, unless
+    /// what there is to report has no room.
+    fn header(&mut self, now: Instant, offset: u64, payload_bytes: u32, flags: Flags) -> Segment {
         let window = self.advertise_window();
-        // Who finds losses by time reports what arrives twice, as Linux does.
-        let twice = self.reassembly.take_twice().filter(|_| self.rack.is_some());
-        let has_blocks = twice.is_some() || self.reassembly.has_gap();
+        let blocks = self.write_blocks(payload_bytes);
+        if blocks.is_some() {
+            self.acks.on_sent();
+        }
         let options = Options {
             timestamps: self.peer.timestamps.then(|| self.stamps(now)),
-            sack: if has_blocks { self.sack_blocks(twice) } else { SackBlocks::NONE },
+            sack: blocks.unwrap_or_default(),
             ..Options::default()
         };
-        self.acks.on_sent();
         let flags = flags.with(self.echo_flags());
         self.last_ack_sent = self.reassembly.next() + u64::from(self.peer_finished);
         Segment {
@@ -94,19 +91,6 @@ impl Connection {
 
     const fn stamps(&self, now: Instant) -> Timestamps {
         Timestamps { value: self.clock.ticks(now), echo: self.recent_stamp.value() }
-    }
-
-    /// What arrived twice comes first (RFC 2883, section 4).
-    fn sack_blocks(&self, twice: Option<(u64, u64)>) -> SackBlocks {
-        let mut blocks = SackBlocks::NONE;
-        if self.peer.sack {
-            let room = if self.peer.timestamps { BLOCKS_BESIDE_TIMESTAMPS } else { BLOCKS_ALONE };
-            let first = self.peer.irs.add(1);
-            for &(start, end) in twice.iter().chain(self.reassembly.blocks()).take(room) {
-                let _ = blocks.push(first.add(start as u32), first.add(end as u32));
-            }
-        }
-        blocks
     }
 
     /// The next segment with data or FIN.
@@ -193,7 +177,7 @@ impl Connection {
 
     /// How long the next new segment is; none where the peer's window or Nagle's rule holds it back.
     fn sendable_bytes(&mut self, now: Instant) -> Option<u32> {
-        let segment = self.board.mss_bytes();
+        let segment = self.segment_bytes();
         let len = self.buffer.len().min(u64::from(segment)) as u32;
         let room = self.peer.window_end.saturating_sub(self.board.next());
         if room < u64::from(len) {
@@ -297,7 +281,7 @@ impl Connection {
             flags = flags.with(Flags::PSH);
         }
         let (ecn, told) = self.ecn_of_data(is_new && !outgoing.payload.is_empty());
-        let header = self.header(now, outgoing.offset, flags.with(told));
+        let header = self.header(now, outgoing.offset, outgoing.payload.len(), flags.with(told));
         Transmit {
             head: header.encode(),
             payload: outgoing.payload,
