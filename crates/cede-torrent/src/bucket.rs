@@ -16,6 +16,16 @@ impl Bucket {
         Self { rate, ..Self::default() }
     }
 
+    /// What there is of a limit.
+    pub const fn rate(&self) -> Option<u64> {
+        self.rate
+    }
+
+    /// Changes the limit. Nothing is saved up, or owed, from before.
+    pub const fn set_rate(&mut self, rate: Option<u64>) {
+        *self = Self { rate, tokens: 0.0, at: None };
+    }
+
     /// How many octets may be read now; none as long as it is not worth a read.
     pub fn allowance(&mut self) -> usize {
         let Some(rate) = self.rate else { return usize::MAX };

@@ -60,3 +60,20 @@ pub fn chance() -> std::io::Result<[u8; 20]> {
     getrandom::fill(&mut octets).map_err(std::io::Error::other)?;
     Ok(octets)
 }
+
+/// Octets that whoever runs us can still put where a path is.
+///
+/// # Errors
+/// What the system says; elsewhere than on Unix nothing is known.
+pub fn free_bytes(path: &std::path::Path) -> std::io::Result<u64> {
+    #[cfg(unix)]
+    {
+        let room = rustix::fs::statvfs(path)?;
+        Ok(room.f_bavail.saturating_mul(room.f_frsize))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+}

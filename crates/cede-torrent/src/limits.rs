@@ -22,7 +22,7 @@ const LEAST: f64 = 0.05;
 
 /// Limits of all torrents of a process.
 pub struct Limits {
-    up: Option<u64>,
+    up: Cell<Option<u64>>,
     pub(crate) down: Rc<RefCell<Bucket>>,
     members: RefCell<Vec<Member>>,
     looked: Cell<Instant>,
@@ -42,23 +42,53 @@ impl Limits {
     #[must_use]
     pub fn new(up: Option<u64>, down: Option<u64>) -> Self {
         let (down, members) = (Rc::new(RefCell::new(Bucket::new(down))), RefCell::default());
-        Self { up, down, members, looked: Cell::new(Instant::now()) }
+        Self { up: Cell::new(up), down, members, looked: Cell::new(Instant::now()) }
+    }
+
+    /// Octets per second that are sent, where there is a limit.
+    #[must_use]
+    pub const fn up(&self) -> Option<u64> {
+        self.up.get()
+    }
+
+    /// Octets per second that are read, where there is a limit.
+    #[must_use]
+    pub fn down(&self) -> Option<u64> {
+        self.down.borrow().rate()
+    }
+
+    /// Changes the upload limit; without one nobody is held back any more.
+    pub fn set_up(&self, up: Option<u64>) {
+        self.up.set(up);
+        match up {
+            Some(up) => self.divide(up as f64, 0.0),
+            None => self.members.borrow_mut().iter_mut().for_each(Member::release),
+        }
+    }
+
+    /// Changes the download limit.
+    pub fn set_down(&self, down: Option<u64>) {
+        self.down.borrow_mut().set_rate(down);
     }
 
     /// One more torrent, until it leaves.
     pub fn join(&self, session: &Session) {
         session.read_from(self.down.clone());
-        let Some(up) = self.up else { return };
         let sent = session.sent();
-        self.members.borrow_mut().push(Member { session: session.clone(), sent, rate: 0.0, part: 0.0 });
+        let mut members = self.members.borrow_mut();
+        members.retain(|member| !member.session.has_left());
+        members.push(Member { session: session.clone(), sent, rate: 0.0, part: 0.0 });
+        drop(members);
         // The newcomer has what an idle one has until the next look, or everything where it is alone.
-        self.divide(up as f64, 0.0);
+        if let Some(up) = self.up.get() {
+            self.divide(up as f64, 0.0);
+        }
     }
 
     /// Divides the upload limit by what was sent, if it is time to. To be called several times a second.
     pub fn look(&self) {
         let passed = self.looked.get().elapsed();
-        let Some(up) = self.up.filter(|_| passed >= LOOK_EVERY) else { return };
+        let Some(up) = self.up.get().filter(|_| passed >= LOOK_EVERY) else { return };
         self.looked.set(Instant::now());
         self.divide(up as f64, passed.as_secs_f64());
     }
@@ -77,6 +107,13 @@ impl Limits {
 }
 
 impl Member {
+    /// Sends as fast as it can.
+    fn release(&mut self) {
+        (self.rate, self.part) = (0.0, 0.0);
+        self.sent = self.session.sent();
+        self.session.set_upload_limit(None);
+    }
+
     /// Octets per second that it will use, as far as is to be seen: without end where it used up its part.
     fn want(&mut self, passed: f64) -> f64 {
         if passed <= 0.0 {

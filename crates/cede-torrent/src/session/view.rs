@@ -1,9 +1,9 @@
 //! How a session stands, for whoever watches.
 
-use super::state::Inner;
+use super::state::{Inner, State};
 use crate::calls::Misses;
 use cede_bt::Transport;
-use cede_bt::engine::Totals;
+use cede_bt::engine::{ConnView, Totals};
 use std::net::SocketAddr;
 
 /// A session at one instant.
@@ -19,6 +19,8 @@ pub struct View {
     pub wanted: Part,
     /// What is wanted and not there.
     pub missing: Part,
+    /// Octets of what is missing that ready connections have.
+    pub available: u64,
     /// Everything wanted is there.
     pub is_complete: bool,
     /// Ready connections.
@@ -70,6 +72,10 @@ pub struct PeerView {
     pub is_unchoked: bool,
     /// It wants something of us.
     pub is_interested: bool,
+    /// We want something of it.
+    pub is_interesting: bool,
+    /// Octets of blocks per second that it sends and is sent, over twenty seconds.
+    pub rates: [u64; 2],
     /// Blocks that it owes us, and that we owe it.
     pub owed: [usize; 2],
 }
@@ -85,9 +91,27 @@ impl Inner {
     pub(super) fn view(&self) -> View {
         let state = self.state.borrow();
         let (engine, wanted) = (&state.engine, state.engine.wanted());
+        let missing = || wanted.iter().filter(|piece| engine.lacks(*piece));
         let here = self.part(engine.have().iter());
-        let peers = state.engine.connections().map(|view| {
-            let conn = Self::conn(&state, view.id);
+        View {
+            totals: *state.engine.totals(),
+            pieces: here.pieces,
+            bytes: here.bytes,
+            wanted: self.part(wanted.iter()),
+            missing: self.part(missing()),
+            available: self.part(missing().filter(|piece| engine.availability(*piece) > 0)).bytes,
+            is_complete: state.engine.is_complete(),
+            peers: self.peers(&state),
+            web_seeds: state.web_seeds.clone(),
+            banned: state.banned.clone(),
+            misses: self.calls.misses(),
+        }
+    }
+
+    fn peers(&self, state: &State) -> Vec<PeerView> {
+        let now = self.now();
+        let seen = |view: ConnView<SocketAddr>| {
+            let conn = Self::conn(state, view.id);
             let conn = conn.as_ref().map(|conn| conn.borrow());
             PeerView {
                 address: view.address,
@@ -99,20 +123,11 @@ impl Inner {
                 unchokes_us: !view.peer_choking,
                 is_unchoked: !view.choking,
                 is_interested: view.peer_interested,
+                is_interesting: view.interested,
+                rates: [view.download, view.upload].map(|measure| measure.rate(now) as u64),
                 owed: [view.requests, view.uploads],
             }
-        });
-        View {
-            totals: *state.engine.totals(),
-            pieces: here.pieces,
-            bytes: here.bytes,
-            wanted: self.part(wanted.iter()),
-            missing: self.part(wanted.iter().filter(|piece| engine.lacks(*piece))),
-            is_complete: state.engine.is_complete(),
-            peers: peers.collect(),
-            web_seeds: state.web_seeds.clone(),
-            banned: state.banned.clone(),
-            misses: self.calls.misses(),
-        }
+        };
+        state.engine.connections().map(seen).collect()
     }
 }

@@ -73,6 +73,11 @@ mod system {
         Ok(rustix::fs::unlinkat(folder, name, rustix::fs::AtFlags::empty())?)
     }
 
+    /// A folder, if there is nothing in it.
+    pub fn remove_folder(folder: &Handle, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(folder, name, rustix::fs::AtFlags::REMOVEDIR)?)
+    }
+
     pub fn write_at(file: &File, octets: &[u8], at: u64) -> io::Result<()> {
         file.write_all_at(octets, at)
     }
@@ -205,6 +210,10 @@ mod system {
 
     pub fn remove(folder: &Handle, name: &str) -> io::Result<()> {
         fs::remove_file(joined(folder, name)?)
+    }
+
+    pub fn remove_folder(folder: &Handle, name: &str) -> io::Result<()> {
+        fs::remove_dir(joined(folder, name)?)
     }
 
     /// A file has one place where it is read or written next, whichever thread asks.
@@ -363,5 +372,11 @@ impl Folder {
     pub fn remove(&self, path: &[String]) -> io::Result<()> {
         let (inside, name) = self.reach(path, false)?;
         system::remove(inside.as_ref().unwrap_or(&self.handle), name)
+    }
+
+    /// The same of a folder that is empty.
+    pub fn remove_folder(&self, path: &[String]) -> io::Result<()> {
+        let (inside, name) = self.reach(path, false)?;
+        system::remove_folder(inside.as_ref().unwrap_or(&self.handle), name)
     }
 }

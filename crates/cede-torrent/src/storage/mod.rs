@@ -30,6 +30,7 @@ use cede_bt::metainfo::Info;
 use files::Folder;
 use names::Taken;
 use opened::Opened;
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -293,6 +294,30 @@ impl Storage {
     pub fn discard_parts(&self) {
         self.lock().forget(PARTS);
         let _ = self.folder.remove(&[self.parts_name()]);
+    }
+
+    /// Removes the torrent's files, those that are not wanted among them, and the folders that are empty then. None is reached through a
+    /// link.
+    ///
+    /// # Errors
+    /// The first file that is there and stays; the others are gone.
+    pub fn remove_files(&self) -> Result<(), StorageError> {
+        self.discard_parts();
+        let (mut first, mut folders) = (Ok(()), BTreeSet::new());
+        for (file, about) in self.layout.files().iter().enumerate() {
+            let path = if about.is_padding { continue } else { self.kept_path(file) };
+            self.lock().forget(file);
+            match self.folder.remove(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound && first.is_ok() => {
+                    first = Err(self.failed(file, "remove", error));
+                }
+                _ => {}
+            }
+            folders.extend((1..path.len()).map(|depth| path[..depth].to_vec()));
+        }
+        // Those within others come first.
+        folders.iter().rev().for_each(|path| drop(self.folder.remove_folder(path)));
+        first
     }
 
     fn failed(&self, index: usize, action: &'static str, error: io::Error) -> StorageError {

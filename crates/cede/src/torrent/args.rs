@@ -1,6 +1,7 @@
 //! The options of `cede torrent`.
 
 use super::control::ControlArgs;
+use super::daemon::args::DaemonArgs;
 use super::duty::UntilArgs;
 use cede_bt::metainfo::{MAX_PIECE_BYTES, MIN_PIECE_BYTES};
 use cede_bt::{Disposition, Profile};
@@ -34,6 +35,8 @@ pub enum Verb {
     Get(GetArgs),
     /// Give a torrent's content to others
     Seed(SeedArgs),
+    /// Fetch and give torrents as others ask for it: by Transmission's tools and its RPC protocol
+    Daemon(DaemonArgs),
     /// Run a tracker, over HTTP and UDP
     Tracker(TrackerArgs),
     /// Make a torrent of a file or folder

@@ -4,6 +4,7 @@ use super::gauge::{Standing, line, peers};
 use crate::carry::numbers;
 use crate::progress::{Pace, StatusLine, bar, clock};
 use cede_units::Rate;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Where there is no terminal, a line every so often.
@@ -21,6 +22,8 @@ enum Row {
     Running(Standing),
     /// How it stood in the end; `None` where it did not begin.
     Over(Option<Standing>),
+    /// Nothing is known of it any more.
+    Gone,
 }
 
 /// The line.
@@ -36,6 +39,33 @@ impl Board {
         let elsewhere = Pace { first: LINE_EVERY, every: LINE_EVERY };
         let status = StatusLine::begin(Pace { first: Duration::ZERO, every }, Some(elsewhere));
         Self { status, rows: vec![Row::Waiting; count] }
+    }
+
+    /// For torrents that come and go. Where there is no terminal nothing is shown, however long that is.
+    pub fn open() -> Self {
+        Self {
+            status: StatusLine::begin(Pace { first: Duration::ZERO, every: DRAW_EVERY }, None),
+            rows: Vec::new(),
+        }
+    }
+
+    /// For one more: its number.
+    pub fn add(&mut self) -> usize {
+        self.rows.push(Row::Waiting);
+        self.rows.len() - 1
+    }
+
+    /// For one less.
+    pub fn remove(&mut self, torrent: usize) {
+        self.set(torrent, Row::Gone);
+    }
+
+    /// How much of a torrent's content has been checked, while it is.
+    pub fn checked(&self, torrent: usize) -> Option<f64> {
+        match self.rows.get(torrent)? {
+            Row::Checking(part) => Some(*part),
+            _ => None,
+        }
     }
 
     /// This part of a torrent's content has been checked.
@@ -69,7 +99,12 @@ impl Board {
         if let Some(place) = self.rows.get_mut(torrent) {
             *place = row;
         }
-        if let Some(text) = text(&self.rows, self.status.columns()) {
+        let is_gone = |row: &Row| matches!(row, Row::Gone);
+        let shown: Cow<'_, [Row]> = match self.rows.iter().any(is_gone) {
+            true => self.rows.iter().filter(|row| !is_gone(row)).cloned().collect(),
+            false => self.rows[..].into(),
+        };
+        if let Some(text) = text(&shown, self.status.columns()) {
             self.status.show(|_| text);
         }
     }

@@ -7,7 +7,9 @@ use cede_torrent::calls::Miss;
 use cede_torrent::session::{Part, View};
 use cede_units::{Duration as Span, Rate};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Rates are those of so long.
@@ -65,13 +67,20 @@ pub struct Gauge {
     busy_at: Instant,
     line_at: Instant,
     looks: VecDeque<(Instant, [u64; 5])>,
+    stands: Rc<Cell<Option<Standing>>>,
 }
 
 impl Gauge {
     /// Begins now.
     pub fn new() -> Self {
         let now = Instant::now();
-        Self { began: now, busy_at: now, line_at: now + LINE_EVERY, looks: VecDeque::new() }
+        let (looks, stands) = (VecDeque::new(), Rc::default());
+        Self { began: now, busy_at: now, line_at: now + LINE_EVERY, looks, stands }
+    }
+
+    /// How it stood when it was looked at last, for others to see.
+    pub fn stands(&self) -> Rc<Cell<Option<Standing>>> {
+        self.stands.clone()
     }
 
     /// Until the next look.
@@ -102,7 +111,9 @@ impl Gauge {
         while self.looks.len() > 2 && now - self.looks[1].0 >= WINDOW {
             self.looks.pop_front();
         }
-        self.standing(view)
+        let standing = self.standing(view);
+        self.stands.set(Some(standing));
+        standing
     }
 
     fn standing(&self, view: &View) -> Standing {
@@ -226,6 +237,7 @@ mod tests {
             bytes: 100,
             wanted: Part { pieces: 2, bytes: 200 },
             missing: Part { pieces: 1, bytes: 100 },
+            available: 0,
             is_complete: false,
             peers: Vec::new(),
             web_seeds: Vec::new(),

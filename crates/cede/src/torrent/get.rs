@@ -91,7 +91,7 @@ async fn run(args: &SwarmArgs, whats: &[String], verb: Verb) -> Result<(), Failu
 async fn carry_out(hub: Rc<Hub>, (row, what): (usize, String), verb: Rc<Verb>) -> Result<(), Failure> {
     let outcome = match Job::begin(&hub, (row, &what), &verb).await {
         Ok(mut job) => {
-            let outcome = job.run().await;
+            let outcome = job.run(interrupt::asked()).await;
             job.end(outcome).await
         }
         Err(failure) => {

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::screen;
 use cede_bt::Family;
 use cede_bt::metainfo::Info;
+use cede_bt::tracker::Answer;
 use cede_real::Yielding;
 use cede_torrent::announce::{Identity, Trackers};
 use cede_torrent::dht::OurNode;
@@ -21,11 +22,12 @@ use cede_torrent::session::{Choices, Listener, Session};
 use cede_torrent::storage::{Claims, Clash};
 use serde_json::{Value, json};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -51,30 +53,79 @@ pub struct Hub {
     pub turns: Semaphore,
     board: RefCell<Board>,
     said: RefCell<Said>,
-    limits: Limits,
+    /// Of all torrents together.
+    pub limits: Limits,
     /// Begun when they are asked for; `None` where they cannot be had.
     node: OnceCell<Option<OurNode>>,
     local: OnceCell<Option<Local>>,
     sessions: RefCell<Vec<Session>>,
     taken: RefCell<Taken>,
-    count: usize,
-    /// Torrents that have not ended.
+    /// Torrents that there are.
+    count: Cell<usize>,
+    /// Torrents that have not ended, and one more as long as others may come.
     left: Cell<usize>,
+    /// Torrents come and go.
+    is_open: bool,
+    /// What trackers said last, of which torrents.
+    heard: RefCell<HashMap<(usize, String), Heard>>,
     /// What the process may have open, connections among it, where there is a limit.
     open_files: Option<u64>,
+}
+
+/// What a tracker said last.
+#[derive(Clone, Copy)]
+pub struct Heard {
+    pub at: Instant,
+    /// Seconds until it is asked again.
+    pub interval_s: u32,
+    /// Peers that it told us of.
+    pub peers: usize,
+    /// Peers that it knows, where it says so.
+    pub seeders: Option<u32>,
+    pub leechers: Option<u32>,
 }
 
 /// What torrents have taken for themselves.
 #[derive(Default)]
 struct Taken {
     torrents: HashSet<[u8; 20]>,
-    /// Files that are written.
-    files: Claims,
+    /// Files that are written, by the folders that they are in.
+    files: HashMap<PathBuf, Claims>,
+}
+
+/// What a torrent has taken. It is given back where nothing comes of it, and where others may come, at its end.
+pub struct Taking {
+    hub: Rc<Hub>,
+    info: Arc<Info>,
+    /// The folder that it is written into, where it is written.
+    folder: Option<PathBuf>,
+    wanted: Vec<bool>,
+    /// It has begun.
+    pub has_begun: bool,
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        if !self.has_begun || self.hub.is_open {
+            self.hub.give_back(self);
+        }
+    }
 }
 
 impl Hub {
     /// Waits for the peers of so many torrents.
     pub async fn begin(args: &SwarmArgs, count: usize) -> Result<Rc<Self>, Failure> {
+        Self::make(args, count, false).await
+    }
+
+    /// Waits for the peers of torrents that come and go. It ends when it is left once more than it was entered.
+    pub async fn open(args: &SwarmArgs) -> Result<Rc<Self>, Failure> {
+        let hub = Self::make(args, 0, true).await?;
+        hub.enter();
+        Ok(hub)
+    }
+
+    async fn make(args: &SwarmArgs, count: usize, is_open: bool) -> Result<Rc<Self>, Failure> {
         let open_files = allow_many_files();
         let tcp_yields = args.control.tcp_yields()?;
         let listener = swarm::listen(args).await?;
@@ -84,15 +135,17 @@ impl Hub {
             mapped: Mapped::begin(args, &listener, Self::hearing(hub.clone())),
             listener,
             turns: Semaphore::new(1),
-            board: RefCell::new(Board::new(count)),
+            board: RefCell::new(if is_open { Board::open() } else { Board::new(count) }),
             said: RefCell::default(),
             limits: Limits::new(args.up, args.down),
             node: OnceCell::new(),
             local: OnceCell::new(),
             sessions: RefCell::default(),
             taken: RefCell::default(),
-            count,
+            count: Cell::new(count),
             left: Cell::new(count),
+            is_open,
+            heard: RefCell::default(),
             open_files,
         });
         tokio::task::spawn_local(hub.clone().tell_of_shortage());
@@ -100,7 +153,7 @@ impl Hub {
         tokio::task::spawn_local(moves::watch(mover.listener.origin(), async move || mover.move_on().await));
         let keeper = hub.clone();
         tokio::task::spawn_local(async move {
-            while keeper.args.up.is_some() {
+            while keeper.is_open || keeper.args.up.is_some() {
                 tokio::time::sleep(LOOK_EVERY).await;
                 keeper.limits.look();
             }
@@ -138,46 +191,99 @@ impl Hub {
 
     /// Whether there are several torrents, so that each is to be named.
     pub const fn is_shared(&self) -> bool {
-        self.count > 1
+        self.is_open || self.count.get() > 1
+    }
+
+    /// One more torrent: its place on the screen, until it is dismissed.
+    pub fn enrol(&self) -> usize {
+        self.count.set(self.count.get() + 1);
+        self.board.borrow_mut().add()
+    }
+
+    /// A torrent is gone for good.
+    pub fn dismiss(&self, row: usize) {
+        self.count.set(self.count.get().saturating_sub(1));
+        self.board.borrow_mut().remove(row);
+        self.said.borrow_mut().forget(row);
+        self.heard.borrow_mut().retain(|(of, _), _| *of != row);
+    }
+
+    /// A tracker has answered.
+    pub fn hear(&self, row: usize, url: &str, answer: &Answer) {
+        let Answer { seeders, leechers, .. } = *answer;
+        let (interval_s, peers) = (answer.sane_interval_s(), answer.peers.len());
+        let heard = Heard { at: Instant::now(), interval_s, peers, seeders, leechers };
+        if self.is_open {
+            self.heard.borrow_mut().insert((row, url.to_owned()), heard);
+        }
+    }
+
+    /// What a tracker said last of a torrent.
+    pub fn heard(&self, row: usize, url: &str) -> Option<Heard> {
+        self.heard.borrow().get(&(row, url.to_owned())).copied()
+    }
+
+    /// What servers complain of, of a torrent.
+    pub fn complaints(&self, row: usize) -> Vec<(String, String)> {
+        self.said.borrow().of(row)
+    }
+
+    /// How much of what is there of a torrent has been checked, while it is.
+    pub fn checked(&self, row: usize) -> Option<f64> {
+        self.board.borrow().checked(row)
+    }
+
+    /// A torrent that was enrolled begins, and will leave.
+    pub fn enter(&self) {
+        self.left.set(self.left.get() + 1);
     }
 
     /// A torrent is given or, into a folder, fetched: the files that are wanted, or all where nothing is said of them. None is taken
     /// twice, and no file belongs to two.
-    pub fn take(&self, info: &Info, folder: Option<&Path>, wanted: &[bool]) -> Result<(), Failure> {
+    pub fn take(
+        self: &Rc<Self>,
+        info: &Arc<Info>,
+        folder: Option<&Path>,
+        wanted: &[bool],
+    ) -> Result<Taking, Failure> {
         let mut taken = self.taken.borrow_mut();
         if !taken.torrents.insert(info.info_hash()) {
             return Err(Failure::Failed("the same torrent as another one of these".to_owned()));
         }
-        let Some(folder) = folder.filter(|_| self.is_shared()) else { return Ok(()) };
-        let made = taken.files.take(folder, &info.files, picked(wanted));
+        // One folder may have several names.
+        let place = |folder: &Path| folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        let folder = folder.filter(|_| self.is_shared()).map(place);
+        let made = match &folder {
+            Some(folder) => {
+                let claims = taken.files.entry(folder.clone()).or_default();
+                claims.take(folder, &info.files, picked(wanted))
+            }
+            None => Ok(()),
+        };
         if made.is_err() {
             taken.torrents.remove(&info.info_hash());
         }
-        made.map_err(|Clash { path, taken }| {
-            let (name, other) = (super::shown(&path), super::shown(&taken));
-            let whose = match path == taken {
-                true => format!("{name} belongs to another one of these, too"),
-                false => format!(
-                    "{name} is the same in this folder as {other}, which belongs to another one of these"
-                ),
-            };
-            Failure::Failed(format!("{whose}: fetch it into another folder (-o)"))
-        })
+        made.map_err(|clash| clashing(&clash))?;
+        drop(taken);
+        let (hub, info, wanted) = (self.clone(), info.clone(), wanted.to_vec());
+        Ok(Taking { hub, info, folder, wanted, has_begun: false })
     }
 
-    /// Nothing comes of a torrent that was taken: it is in nobody's way.
-    pub fn give_back(&self, info: &Info, is_written: bool, wanted: &[bool]) {
+    /// It is in nobody's way.
+    fn give_back(&self, taking: &Taking) {
         let mut taken = self.taken.borrow_mut();
-        taken.torrents.remove(&info.info_hash());
-        if is_written && self.is_shared() {
-            taken.files.give_back(&info.files, picked(wanted));
+        taken.torrents.remove(&taking.info.info_hash());
+        if let Some(claims) = taking.folder.as_ref().and_then(|folder| taken.files.get_mut(folder)) {
+            claims.give_back(&taking.info.files, picked(&taking.wanted));
         }
     }
 
     /// A torrent runs from now on: it has its part of what is limited.
     pub fn join(&self, session: &Session) {
         self.limits.join(session);
-        self.sessions.borrow_mut().push(session.clone());
+        let mut sessions = self.sessions.borrow_mut();
+        sessions.retain(|session| !session.has_left());
+        sessions.push(session.clone());
     }
 
     /// A torrent has ended; the last one gives back the router's ports.
@@ -223,14 +329,14 @@ impl Hub {
         // Whoever says how many there may be means it, also where the profile has fewer.
         let (least, most) =
             args.max_peers.map_or((CONNECTIONS_OF_ONE, profile.connections_max), |most| (1, most));
-        let part = (self.connections() / self.count.max(1) as u32).max(least);
+        let part = (self.connections() / self.count.get().max(1) as u32).max(least);
         profile.connections_max = most.min(part);
         profile.initiate_max = profile.initiate_max.min(part);
         Ok(Choices {
             profile,
             disposition: args.transport,
-            upload_limit: args.up,
-            download_limit: args.down,
+            upload_limit: self.limits.up(),
+            download_limit: self.limits.down(),
             tcp_yields: self.tcp_yields.clone(),
             encryption: args.encryption.into(),
             pex: !args.no_pex,
@@ -310,6 +416,18 @@ impl Hub {
             print_event(torrent, event, data);
         }
     }
+}
+
+/// What somebody else has taken.
+fn clashing(Clash { path, taken }: &Clash) -> Failure {
+    let (name, other) = (super::shown(path), super::shown(taken));
+    let whose = match path == taken {
+        true => format!("{name} belongs to another one of these, too"),
+        false => {
+            format!("{name} is the same in this folder as {other}, which belongs to another one of these")
+        }
+    };
+    Failure::Failed(format!("{whose}: fetch it into another folder (-o)"))
 }
 
 /// Whether a file is wanted: all are where nothing is said of them.

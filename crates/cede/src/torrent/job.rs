@@ -3,8 +3,8 @@
 use super::alone::Alone;
 use super::asking::{Asking, Standing};
 use super::duty::{Duty, Over, Watch};
-use super::gauge::{Gauge, Rates, document};
-use super::hub::{Hub, print_event};
+use super::gauge::{self, Gauge, Rates, document};
+use super::hub::{Hub, Taking, print_event};
 use super::notes;
 use super::place::{Content, Place};
 use super::seek::Source;
@@ -12,13 +12,13 @@ use super::source;
 use super::swarm;
 use crate::carry::numbers;
 use crate::failure::Failure;
-use crate::interrupt::asked;
 use crate::screen;
 use cede_bt::metainfo::{Info, Version};
 use cede_torrent::announce::{Amounts, Identity, Trackers};
 use cede_torrent::session::{Driver, Session, SessionError, View, Wish};
 use cede_torrent::storage::{Notes, Renamed, Storage};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -61,6 +61,16 @@ pub struct Job {
     alone: Alone,
     was_complete: bool,
     watch: Watch,
+    _taking: Taking,
+}
+
+/// What others see of a torrent that runs.
+#[derive(Clone)]
+pub struct Sight {
+    pub info: Arc<Info>,
+    pub session: Session,
+    /// How it stood when it was looked at last.
+    pub stands: Rc<Cell<Option<gauge::Standing>>>,
 }
 
 fn unrun(error: &SessionError) -> Failure {
@@ -104,34 +114,39 @@ impl Job {
         let info = Arc::new(metainfo.info);
         let servers = servers(hub, &place, metainfo.web_seeds);
         let begun = Begun::of((hub, row), &info, &place, asking.as_ref()).await?;
-        let Begun { storage, session, driver, wishes, identity, gauge } = begun;
-        let named = Named { tiers: hub.tiers(metainfo.trackers), peers: given, nodes: metainfo.nodes };
-        let is_unnamed = named.tiers.is_empty() && peers.is_empty() && servers.is_empty();
-        remark(hub, &info, is_unnamed && Watch::new(verb.duty).look(&session).is_none());
-        session.add_peers(&peers);
-        let (announcing, found) =
-            look_for_peers((hub, row), &info, (&session, wishes, identity), named, asking.take());
+        let Begun { storage, session, driver, wishes, identity, gauge, taking } = begun;
+        let named = Named { tiers: hub.tiers(metainfo.trackers), peers, given, nodes: metainfo.nodes };
+        let mut watch = Watch::new(verb.duty);
+        let is_unnamed = named.tiers.is_empty() && named.peers.is_empty() && servers.is_empty();
+        remark(hub, &info, is_unnamed && watch.look(&session).is_none());
+        let asked = (&session, wishes, identity);
+        let (announcing, found) = look_for_peers((hub, row), &info, asked, named, asking.take());
         notes::hear_web((hub.clone(), row), session.use_web_seeds(&servers));
-        let (written, was_complete) = (place.written.map(|_| storage), session.is_done());
         Ok(Self {
             hub: hub.clone(),
             row,
             what: what.to_owned(),
             info,
-            written,
+            written: place.written.map(|_| storage),
+            was_complete: session.is_done(),
             session,
             driver: Some(driver),
             announcing,
             found,
             gauge,
             alone: Alone::new(Instant::now()),
-            was_complete,
-            watch: Watch::new(verb.duty),
+            watch,
+            _taking: taking,
         })
     }
 
-    /// Runs until Ctrl-C, a failure, or it is over.
-    pub async fn run(&mut self) -> Result<(), Failure> {
+    /// What others see of it.
+    pub fn sight(&self) -> Sight {
+        Sight { info: self.info.clone(), session: self.session.clone(), stands: self.gauge.stands() }
+    }
+
+    /// Runs until somebody asks for the end (Ctrl-C, mostly), a failure, or it is over.
+    pub async fn run(&mut self, asked: impl Future<Output = ()>) -> Result<(), Failure> {
         self.tell(
             "begin",
             &json!({
@@ -144,7 +159,7 @@ impl Job {
         }
         let Some(mut driver) = self.driver.take() else { return Ok(()) };
         let outcome = {
-            let (mut running, mut asked) = (std::pin::pin!(driver.run()), std::pin::pin!(asked()));
+            let (mut running, mut asked) = (std::pin::pin!(driver.run()), std::pin::pin!(asked));
             loop {
                 if self.watch.look(&self.session).is_some() {
                     break Ok(());
@@ -268,6 +283,7 @@ struct Begun {
     wishes: UnboundedReceiver<Wish>,
     identity: Identity,
     gauge: Gauge,
+    taking: Taking,
 }
 
 impl Begun {
@@ -278,20 +294,7 @@ impl Begun {
         place: &Place,
         asking: Option<&Asking>,
     ) -> Result<Self, Failure> {
-        hub.take(info, place.written.map(|_| &*place.folder), &place.wanted)?;
-        let begun = Self::at((hub, row), info, place, asking).await;
-        if begun.is_err() {
-            hub.give_back(info, place.written.is_some(), &place.wanted);
-        }
-        begun
-    }
-
-    async fn at(
-        (hub, row): (&Rc<Hub>, usize),
-        info: &Arc<Info>,
-        place: &Place,
-        asking: Option<&Asking>,
-    ) -> Result<Self, Failure> {
+        let mut taking = hub.take(info, place.written.map(|_| &*place.folder), &place.wanted)?;
         let Content { storage, notes, whole, begun } = place.open(info, (hub, row)).await?;
         hub.mapped.settled().await;
         // Trackers that a search has asked know us.
@@ -308,7 +311,8 @@ impl Begun {
         hub.say(&headline(info, (here, begun), hub.listener.port()));
         mention_files(hub, &storage, (info, place), here);
         let gauge = Gauge::new();
-        Ok(Self { storage, session, driver, wishes, identity, gauge })
+        taking.has_begun = true;
+        Ok(Self { storage, session, driver, wishes, identity, gauge, taking })
     }
 }
 
@@ -435,7 +439,9 @@ struct Found {
 struct Named {
     /// Trackers.
     tiers: Vec<Trackers>,
+    /// Peers that are known already, and those of them that stand in the link.
     peers: Vec<SocketAddr>,
+    given: Vec<SocketAddr>,
     /// Nodes of the hash table.
     nodes: Vec<String>,
 }
@@ -448,6 +454,7 @@ fn look_for_peers(
     named: Named,
     asking: Option<Asking>,
 ) -> (JoinHandle<()>, Found) {
+    session.add_peers(&named.peers);
     let (found, peers) = mpsc::unbounded_channel();
     let (found_near, near) = mpsc::unbounded_channel();
     let standing = standing(hub, info, session);
@@ -461,7 +468,7 @@ fn look_for_peers(
     };
     let announcing = asking.serve(wishes);
     let (found_named, by_hand) = mpsc::unbounded_channel();
-    tokio::task::spawn_local(remind([named.peers, swarm::peers(&hub.args)].concat(), found_named));
+    tokio::task::spawn_local(remind([named.given, swarm::peers(&hub.args)].concat(), found_named));
     if !hub.args.no_dht
         && !info.is_private
         && let Some(node) = hub.search_dht(info.info_hash(), true, &found)

@@ -5,6 +5,7 @@ pub mod args;
 mod asking;
 mod board;
 mod control;
+mod daemon;
 mod duty;
 mod gauge;
 mod get;
@@ -35,6 +36,7 @@ pub fn run(args: &TorrentArgs) -> Result<(), Failure> {
     match &args.verb {
         Verb::Get(args) => get::get(args),
         Verb::Seed(args) => get::seed(args),
+        Verb::Daemon(args) => daemon::daemon(args),
         Verb::Tracker(args) => tracker::tracker(args),
         Verb::Make(args) => make::make(args),
         Verb::Show(args) => show::show(args),

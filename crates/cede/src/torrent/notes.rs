@@ -20,6 +20,7 @@ pub async fn hear(
         };
         hub.complaint(torrent, &url, text);
         if let Ok(answer) = result {
+            hub.hear(torrent, &url, &answer);
             found(answer.peers);
         }
     }

@@ -179,6 +179,15 @@ enum Purpose {
     Begin,
 }
 
+/// A check whose outcome nobody waits for any more ends.
+struct Abandoned(Arc<Watch>);
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        self.0.is_ended.store(true, Relaxed);
+    }
+}
+
 /// The pieces that are there. Of those that files share the parts are looked for where they may be, if something is to be written.
 async fn find(
     (info, storage): (&Arc<Info>, &Arc<Storage>),
@@ -187,8 +196,8 @@ async fn find(
     (hub, row): (&Hub, usize),
 ) -> Result<Vec<bool>, Failure> {
     let watch = Arc::new(Watch::default());
-    let (checked, total) = (watch.clone(), info.total_bytes);
-    let (subject, torrent) = (storage.clone(), info.clone());
+    let _abandoned = Abandoned(watch.clone());
+    let (checked, subject, torrent) = (watch.clone(), storage.clone(), info.clone());
     let mut checking = tokio::task::spawn_blocking(move || {
         let mut whole = check::check(&subject, &torrent, &skip, &checked);
         if purpose != Purpose::Read {
@@ -206,7 +215,7 @@ async fn find(
             () = tokio::time::sleep(TICK) => {}
         }
         watch.is_ended.store(interrupt::is_asked(), Relaxed);
-        let part = watch.done.load(Relaxed) as f64 / total as f64;
+        let part = watch.done.load(Relaxed) as f64 / info.total_bytes as f64;
         hub.board(|board| board.checking(row, part));
     };
     mention_unread(hub, info, &watch);

@@ -29,6 +29,20 @@ impl Said {
         }
         news
     }
+
+    /// What servers complain of, of a torrent.
+    pub fn of(&self, torrent: usize) -> Vec<(String, String)> {
+        let mine = |known: &[(usize, String)]| {
+            known.iter().find(|(of, _)| *of == torrent).map(|(_, text)| text.clone())
+        };
+        self.0.iter().filter_map(|(server, known)| Some((server.clone(), mine(known)?))).collect()
+    }
+
+    /// A torrent is gone.
+    pub fn forget(&mut self, torrent: usize) {
+        self.0.values_mut().for_each(|known| known.retain(|(of, _)| *of != torrent));
+        self.0.retain(|_, known| !known.is_empty());
+    }
 }
 
 /// A complaint in a line. The server's URL, which a torrent may have at any length, is told no longer either.

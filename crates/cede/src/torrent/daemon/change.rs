@@ -1,0 +1,251 @@
+//! Orders that change something.
+
+use super::entry::{Entry, files};
+use super::roster::{Daemon, called, now_s};
+use super::rpc::{Arguments, chosen};
+use super::store::Kept;
+use crate::carry::numbers;
+use crate::failure::Failure;
+use crate::screen;
+use crate::torrent::read_metainfo;
+use crate::torrent::source::{Asked, Fetched, fetch};
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use cede_bt::magnet::Magnet;
+use cede_bt::metainfo::Metainfo;
+use serde_json::{Map, Value, json};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// As lenient as other clients are.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+/// Octets in what a rate is told in.
+pub const UNIT_BYTES: u64 = 1_000;
+
+fn usage(text: String) -> Failure {
+    Failure::Usage(text)
+}
+
+fn refuse_unknown(arguments: &Arguments, known: &[&str]) -> Result<(), Failure> {
+    match arguments.keys().find(|key| !known.contains(&&***key)) {
+        Some(key) => Err(usage(format!("{key} is not known here"))),
+        None => Ok(()),
+    }
+}
+
+/// Numbers of files in a list.
+fn numbers_of(arguments: &Arguments, key: &str) -> Result<Option<Vec<usize>>, Failure> {
+    let Some(list) = arguments.get(key) else { return Ok(None) };
+    let numbers = list.as_array().into_iter().flatten();
+    let numbers = numbers.map(|number| number.as_u64().and_then(|number| usize::try_from(number).ok()));
+    let numbers: Option<Vec<usize>> = numbers.collect();
+    numbers.map(Some).ok_or_else(|| usage(format!("{key}: take a list of numbers of files")))
+}
+
+fn text<'a>(arguments: &'a Arguments, key: &str) -> Option<&'a str> {
+    arguments.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn labels(arguments: &Arguments) -> Option<Vec<String>> {
+    let list = arguments.get("labels")?.as_array()?;
+    Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+/// A folder that torrents go into: by its whole path, as nobody knows from where a client means another.
+fn folder(daemon: &Daemon, arguments: &Arguments) -> Result<PathBuf, Failure> {
+    match text(arguments, "download-dir").map(Path::new) {
+        None => Ok(daemon.folder.clone()),
+        Some(path) if path.is_absolute() => Ok(path.to_path_buf()),
+        Some(_) => Err(usage("download-dir: take a path from / on".to_owned())),
+    }
+}
+
+/// What is to be added.
+struct Wanted {
+    hash: String,
+    called: String,
+    link: Option<String>,
+    metainfo: Option<Metainfo>,
+}
+
+impl Wanted {
+    fn torrent(metainfo: Metainfo) -> Self {
+        let hash = numbers::hex(&metainfo.info.info_hash());
+        Self { hash, called: metainfo.info.name.clone(), link: None, metainfo: Some(metainfo) }
+    }
+
+    fn link(link: &str) -> Result<Self, Failure> {
+        let magnet = Magnet::parse(link).map_err(|error| usage(error.to_string()))?;
+        let hash = numbers::hex(&magnet.info_hash());
+        Ok(Self { called: called(link, &hash), hash, link: Some(link.to_owned()), metainfo: None })
+    }
+
+    /// As the arguments say: a torrent itself, the name of a file here, a URL, or a link.
+    async fn of(daemon: &Daemon, arguments: &Arguments) -> Result<Self, Failure> {
+        if let Some(octets) = text(arguments, "metainfo") {
+            let octets: String = octets.chars().filter(|it| !it.is_ascii_whitespace()).collect();
+            let octets = BASE64.decode(octets).map_err(|error| usage(format!("metainfo: {error}")))?;
+            let metainfo = Metainfo::parse(&octets).map_err(|error| usage(error.to_string()))?;
+            return Ok(Self::torrent(metainfo));
+        }
+        let what = text(arguments, "filename").ok_or_else(|| usage("no filename or metainfo".to_owned()))?;
+        match Asked::of(what)? {
+            Asked::Link(link) => Self::link(&link),
+            Asked::File(path) if path.as_os_str() == "-" => Err(usage("filename: - is no file".to_owned())),
+            Asked::File(path) => Ok(Self::torrent(read_metainfo(path)?)),
+            Asked::Url(url) => match fetch(url, daemon.hub.listener.origin()).await? {
+                Fetched::Torrent(metainfo) => Ok(Self::torrent(*metainfo)),
+                Fetched::Link(link) => Self::link(&link),
+            },
+        }
+    }
+}
+
+/// `torrent-add`. Cookies, priorities and limits of peers are passed over, as clients send them unasked.
+pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
+    let folder = folder(daemon, arguments)?;
+    let (picked, left) = (numbers_of(arguments, "files-wanted")?, numbers_of(arguments, "files-unwanted")?);
+    let Wanted { hash, called, link, metainfo } = Wanted::of(daemon, arguments).await?;
+    let named = |key: &str, entry: &Entry| {
+        let about = json!({ "id": entry.id, "name": entry.name(), "hashString": entry.hash });
+        Map::from_iter([(key.to_owned(), about)])
+    };
+    if let Some(known) = daemon.find(&hash) {
+        return Ok(named("torrent-duplicate", &known));
+    }
+    let count = metainfo.as_ref().map_or(0, |known| files(&known.info).count());
+    let kept = Kept {
+        link,
+        folder,
+        is_paused: arguments.get("paused").is_some_and(is_true),
+        unwanted: unpicked(count, picked, left),
+        added_s: now_s(),
+        done_s: None,
+        received: 0,
+        sent: 0,
+        here: Vec::new(),
+        labels: labels(arguments).unwrap_or_default(),
+        peers: Vec::new(),
+    };
+    let entry = daemon.add((hash, called), kept, metainfo)?;
+    Ok(named("torrent-added", &entry))
+}
+
+/// The files that are not wanted of so many: all but those that are picked, where any are, and those that are left.
+fn unpicked(count: usize, picked: Option<Vec<usize>>, left: Option<Vec<usize>>) -> BTreeSet<usize> {
+    let mut unwanted = BTreeSet::new();
+    if let Some(picked) = picked.filter(|picked| !picked.is_empty()) {
+        let picked = BTreeSet::from_iter(picked);
+        unwanted.extend((0..count).filter(|at| !picked.contains(at)));
+    }
+    unwanted.extend(left.into_iter().flatten());
+    unwanted
+}
+
+fn is_true(value: &Value) -> bool {
+    value.as_bool().unwrap_or_else(|| value.as_i64().is_some_and(|number| number != 0))
+}
+
+/// `torrent-set`: which files are wanted, and labels.
+pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
+    refuse_unknown(arguments, &["ids", "files-wanted", "files-unwanted", "labels"])?;
+    let (picked, left) = (numbers_of(arguments, "files-wanted")?, numbers_of(arguments, "files-unwanted")?);
+    let chosen = chosen(daemon, arguments)?;
+    let is_about_files = picked.is_some() || left.is_some();
+    if is_about_files && chosen.iter().any(|entry| entry.metainfo.borrow().is_none()) {
+        return Err(usage("it is not known yet which files there are".to_owned()));
+    }
+    for entry in chosen {
+        if let Some(labels) = labels(arguments) {
+            entry.kept.borrow_mut().labels = labels;
+        }
+        let before = entry.kept.borrow().unwanted.clone();
+        let after = picking(&entry, before.clone(), picked.as_deref(), left.as_deref());
+        entry.kept.borrow_mut().unwanted.clone_from(&after);
+        daemon.remember(&entry);
+        if after != before {
+            daemon.restart(&entry);
+        }
+    }
+    Ok(Map::new())
+}
+
+/// The files that are not wanted, after these are, and those are not; an empty list means all.
+fn picking(
+    entry: &Entry,
+    mut unwanted: BTreeSet<usize>,
+    picked: Option<&[usize]>,
+    left: Option<&[usize]>,
+) -> BTreeSet<usize> {
+    let count = entry.metainfo.borrow().as_ref().map_or(0, |known| files(&known.info).count());
+    match picked {
+        Some([]) => unwanted.clear(),
+        Some(picked) => unwanted.retain(|at| !picked.contains(at)),
+        None => {}
+    }
+    match left {
+        Some([]) => unwanted = (0..count).collect(),
+        Some(left) => unwanted.extend(left.iter().filter(|at| **at < count)),
+        None => {}
+    }
+    unwanted
+}
+
+/// `torrent-remove`. Without `ids` nothing is removed.
+pub fn remove(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
+    if arguments.get("ids").is_none_or(Value::is_null) {
+        return Err(usage("ids: say which torrents".to_owned()));
+    }
+    let with_files = arguments.get("delete-local-data").is_some_and(is_true);
+    chosen(daemon, arguments)?.into_iter().for_each(|entry| daemon.remove(entry, with_files));
+    Ok(Map::new())
+}
+
+/// `session-set`: the limits of all torrents together.
+pub fn set_session(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
+    const UP: [&str; 2] = ["speed-limit-up", "speed-limit-up-enabled"];
+    const DOWN: [&str; 2] = ["speed-limit-down", "speed-limit-down-enabled"];
+    refuse_unknown(arguments, &[UP, DOWN].concat())?;
+    let limits = &daemon.hub.limits;
+    let up = limit(arguments, UP, limits.up(), &daemon.last_up)?;
+    let down = limit(arguments, DOWN, limits.down(), &daemon.last_down)?;
+    if up != limits.up() {
+        limits.set_up(up);
+    }
+    if down != limits.down() {
+        limits.set_down(down);
+    }
+    Ok(Map::new())
+}
+
+/// A limit in octets per second after an order. Who says a rate alone means it to be kept once it is switched on.
+fn limit(
+    arguments: &Arguments,
+    [rate, switch]: [&str; 2],
+    now: Option<u64>,
+    last: &Cell<u64>,
+) -> Result<Option<u64>, Failure> {
+    if let Some(said) = arguments.get(rate) {
+        let said = said.as_u64().filter(|rate| *rate > 0).and_then(|rate| rate.checked_mul(UNIT_BYTES));
+        last.set(said.ok_or_else(|| usage(format!("{rate}: take kB/s from 1 on")))?);
+    }
+    let is_on = arguments.get(switch).map_or(now.is_some(), is_true);
+    Ok(is_on.then(|| last.get()))
+}
+
+/// `free-space`.
+pub fn free_space(arguments: &Arguments) -> Result<Arguments, Failure> {
+    let path = text(arguments, "path").ok_or_else(|| usage("path: say of which folder".to_owned()))?;
+    let free = cede_torrent::free_bytes(Path::new(path)).map_err(|error| {
+        let name = screen::printable(path);
+        Failure::of_system(format!("{name}: {error}"), error.kind())
+    })?;
+    let told = json!({ "path": path, "size-bytes": free });
+    Ok(told.as_object().cloned().unwrap_or_default())
+}

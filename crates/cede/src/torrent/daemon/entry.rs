@@ -1,0 +1,187 @@
+//! A torrent of the daemon, whether it runs or not.
+
+use super::roster::now_s;
+use super::store::Kept;
+use crate::torrent::job::Sight;
+use cede_bt::metainfo::{File, Info, Metainfo};
+use cede_torrent::session::View;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Instant;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// Peers that are remembered of a torrent.
+const PEERS_KEPT: usize = 50;
+
+/// A torrent.
+pub struct Entry {
+    /// Its number, which is nobody else's as long as the daemon runs.
+    pub id: u32,
+    /// Its info-hash in digits.
+    pub hash: String,
+    /// Its place on the screen.
+    pub row: usize,
+    /// What is remembered of it.
+    pub kept: RefCell<Kept>,
+    /// The torrent, once it is known.
+    pub metainfo: RefCell<Option<Rc<Metainfo>>>,
+    /// What it is called as long as that is not known.
+    pub called: String,
+    /// It runs.
+    pub run: RefCell<Option<Run>>,
+    /// What is seen of it once its content has been checked.
+    pub sight: RefCell<Option<Sight>>,
+    /// Why it ended.
+    pub error: RefCell<Option<String>>,
+    /// It was given as often, or for as long, as was asked for.
+    pub is_finished: Cell<bool>,
+    /// When something was received or sent last in this run of the daemon.
+    pub active_at: Cell<Option<Instant>>,
+}
+
+/// A torrent under way.
+pub struct Run {
+    /// Asks for its end.
+    pub stop: Rc<Notify>,
+    pub task: JoinHandle<()>,
+    /// It was asked to end.
+    pub is_ending: bool,
+}
+
+/// How it stands, by Transmission's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    Stopped = 0,
+    WaitsForCheck = 1,
+    Checks = 2,
+    Fetches = 4,
+    Gives = 6,
+}
+
+impl Entry {
+    /// What it is called.
+    pub fn name(&self) -> String {
+        self.metainfo.borrow().as_ref().map_or_else(|| self.called.clone(), |known| known.info.name.clone())
+    }
+
+    /// Whether it is under way, and has not been asked to end.
+    pub fn is_under_way(&self) -> bool {
+        self.run.borrow().as_ref().is_some_and(|run| !run.is_ending && !run.task.is_finished())
+    }
+
+    /// How it stands; `checked` is how much of its content has been checked, while it is.
+    pub fn status(&self, checked: Option<f64>) -> Status {
+        match self.sight.borrow().as_ref() {
+            _ if !self.is_under_way() => Status::Stopped,
+            Some(sight) if sight.session.is_done() => Status::Gives,
+            Some(_) => Status::Fetches,
+            None if checked.is_some() => Status::Checks,
+            None if self.metainfo.borrow().is_some() => Status::WaitsForCheck,
+            None => Status::Fetches,
+        }
+    }
+
+    /// When something was received or sent last, in seconds since 1970; 0 where nothing was.
+    pub fn active_s(&self) -> i64 {
+        self.active_at.get().map_or(0, |at| now_s() - at.elapsed().as_secs() as i64)
+    }
+
+    /// Octets that were received and sent, ever.
+    pub fn moved(&self, view: Option<&View>) -> (u64, u64) {
+        let kept = self.kept.borrow();
+        let totals = view.map(|view| view.totals).unwrap_or_default();
+        let received = totals.downloaded.iter().sum::<u64>() + totals.downloaded_web;
+        (kept.received + received, kept.sent + totals.uploaded.iter().sum::<u64>())
+    }
+
+    /// Octets of each of its files that are there, in whole pieces: now, or when it ended last.
+    pub fn here(&self) -> Vec<u64> {
+        match self.sight.borrow().as_ref() {
+            Some(sight) => here(&sight.info, &sight.session.whole()),
+            None => self.kept.borrow().here.clone(),
+        }
+    }
+
+    /// It ends: what it has done is remembered.
+    pub fn settle(&self) {
+        let Some(sight) = self.sight.take() else { return };
+        let view = sight.session.view();
+        let (received, sent) = self.moved(Some(&view));
+        let mut kept = self.kept.borrow_mut();
+        (kept.received, kept.sent) = (received, sent);
+        kept.here = here(&sight.info, &sight.session.whole());
+        // Where others have called us from, nobody need be waiting.
+        let called = view.peers.iter().filter(|peer| peer.is_outgoing).map(|peer| peer.address);
+        let peers: Vec<SocketAddr> = called.take(PEERS_KEPT).collect();
+        if !peers.is_empty() {
+            kept.peers = peers;
+        }
+    }
+}
+
+/// The files that have a number here: those that are no padding, with their places in the torrent.
+pub fn files(info: &Info) -> impl Iterator<Item = (usize, &File)> {
+    info.files.iter().enumerate().filter(|(_, file)| !file.is_padding)
+}
+
+/// Which of the torrent's files are wanted, padding as well.
+pub fn wanted(info: &Info, unwanted: &BTreeSet<usize>) -> Vec<bool> {
+    let mut wanted = vec![true; info.files.len()];
+    for (number, (at, _)) in files(info).enumerate() {
+        wanted[at] = !unwanted.contains(&number);
+    }
+    wanted
+}
+
+/// Octets of each file in pieces that are whole.
+fn here(info: &Info, whole: &[bool]) -> Vec<u64> {
+    let length = u64::from(info.piece_length);
+    let of = |file: &File| {
+        let (begin, end) = (file.offset, file.offset + file.length);
+        let pieces = begin / length..end.div_ceil(length);
+        let part = |piece: u64| (end.min((piece + 1) * length)).saturating_sub(begin.max(piece * length));
+        let is_whole = |piece: &u64| whole.get(*piece as usize) == Some(&true);
+        pieces.filter(is_whole).map(part).sum()
+    };
+    files(info).map(|(_, file)| of(file)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cede_bt::metainfo::Writer;
+
+    fn info() -> Info {
+        let file = |name: &str, length, offset, is_padding| File {
+            path: vec!["n".to_owned(), name.to_owned()],
+            length,
+            offset,
+            is_padding,
+            is_executable: false,
+        };
+        let files = vec![
+            file("a", 20_000, 0, false),
+            file("p", 12_768, 20_000, true),
+            file("b", 20_000, 32_768, false),
+        ];
+        let writer = Writer {
+            name: "n".to_owned(),
+            piece_length: 16_384,
+            pieces: vec![0; 80],
+            files,
+            ..Writer::default()
+        };
+        Metainfo::parse(&writer.encode()).unwrap().info
+    }
+
+    #[test]
+    fn padding_has_no_number_and_is_not_counted() {
+        let info = info();
+        assert_eq!(here(&info, &[true, false, true, true]), [16_384, 20_000]);
+        assert_eq!(here(&info, &[false, true, false, true]), [3_616, 3_616]);
+        assert_eq!(wanted(&info, &BTreeSet::from([1])), [true, true, false]);
+    }
+}

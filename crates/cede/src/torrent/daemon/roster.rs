@@ -1,0 +1,351 @@
+//! The torrents that there are, and what becomes of them.
+
+use super::args::DaemonArgs;
+use super::entry::{Entry, Run, wanted};
+use super::rpc::RECENTLY_S;
+use super::store::{Kept, Store};
+use crate::failure::Failure;
+use crate::screen;
+use crate::torrent::duty::Duty;
+use crate::torrent::hub::Hub;
+use crate::torrent::job::{self, Job, Verb};
+use crate::torrent::place::{Place, Written, make_folder, unstored};
+use crate::torrent::seek::Source;
+use cede_bt::metainfo::Metainfo;
+use cede_torrent::session::Session;
+use cede_torrent::storage::{Allocation, Storage};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::Notify;
+
+/// The daemon.
+pub struct Daemon {
+    pub hub: Rc<Hub>,
+    pub store: Store,
+    pub args: DaemonArgs,
+    /// Where torrents go that are added without a folder.
+    pub folder: PathBuf,
+    pub began: Instant,
+    entries: RefCell<BTreeMap<u32, Rc<Entry>>>,
+    next_id: Cell<u32>,
+    closing: Notify,
+    /// Octets that were received and sent by torrents that are no more.
+    pub gone: Cell<(u64, u64)>,
+    /// When they were removed, and their numbers.
+    removed: RefCell<Vec<(Instant, u32)>>,
+    /// Limits in octets per second, as they were when they held last.
+    pub last_up: Cell<u64>,
+    pub last_down: Cell<u64>,
+}
+
+/// A limit that is switched on and was never said, in octets per second.
+const FIRST_LIMIT: u64 = 100_000;
+
+/// It is looked so often whether a torrent is there, or moves.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Seconds since 1970.
+pub fn now_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64)
+}
+
+impl Daemon {
+    /// With nothing yet.
+    pub async fn begin(args: &DaemonArgs, store: Store) -> Result<Rc<Self>, Failure> {
+        let folder = args.output.canonicalize().map_err(|error| {
+            let name = screen::named(&args.output);
+            Failure::of_system(format!("-o: cannot use {name}: {error}"), error.kind())
+        })?;
+        Ok(Rc::new(Self {
+            hub: Hub::open(&args.swarm).await?,
+            store,
+            args: args.clone(),
+            folder,
+            began: Instant::now(),
+            entries: RefCell::default(),
+            next_id: Cell::new(1),
+            closing: Notify::new(),
+            gone: Cell::default(),
+            removed: RefCell::default(),
+            last_up: Cell::new(args.swarm.up.unwrap_or(FIRST_LIMIT)),
+            last_down: Cell::new(args.swarm.down.unwrap_or(FIRST_LIMIT)),
+        }))
+    }
+
+    /// Goes on with what is remembered.
+    pub fn take_up(self: &Rc<Self>) {
+        for (hash, kept, metainfo) in self.store.read(|text| self.hub.say(&format!("{text}\n"))) {
+            let called = kept.link.as_ref().map_or_else(|| hash.clone(), |link| called(link, &hash));
+            let entry = self.enter(hash, kept, metainfo, called);
+            if !entry.kept.borrow().is_paused {
+                self.start(&entry);
+            }
+        }
+    }
+
+    /// All of them, in the order in which they came.
+    pub fn entries(&self) -> Vec<Rc<Entry>> {
+        self.entries.borrow().values().cloned().collect()
+    }
+
+    /// The one with that info-hash, in digits.
+    pub fn find(&self, hash: &str) -> Option<Rc<Entry>> {
+        self.entries.borrow().values().find(|entry| entry.hash.eq_ignore_ascii_case(hash)).cloned()
+    }
+
+    /// The numbers of those that were removed within the last minute.
+    pub fn lately_removed(&self) -> Vec<u32> {
+        let mut removed = self.removed.borrow_mut();
+        removed.retain(|(at, _)| at.elapsed().as_secs() < RECENTLY_S);
+        removed.iter().map(|(_, id)| *id).collect()
+    }
+
+    /// One more, which is remembered.
+    pub fn add(
+        self: &Rc<Self>,
+        (hash, called): (String, String),
+        kept: Kept,
+        metainfo: Option<Metainfo>,
+    ) -> Result<Rc<Entry>, Failure> {
+        let torrent = metainfo.as_ref().map_or(Ok(()), |known| self.store.write_torrent(&hash, known));
+        torrent.and_then(|()| self.store.write(&hash, &kept)).inspect_err(|_| self.store.forget(&hash))?;
+        let entry = self.enter(hash, kept, metainfo, called);
+        if !entry.kept.borrow().is_paused {
+            self.start(&entry);
+        }
+        Ok(entry)
+    }
+
+    fn enter(&self, hash: String, kept: Kept, metainfo: Option<Metainfo>, called: String) -> Rc<Entry> {
+        let id = self.next_id.replace(self.next_id.get() + 1);
+        let entry = Rc::new(Entry {
+            id,
+            hash,
+            row: self.hub.enrol(),
+            kept: RefCell::new(kept),
+            metainfo: RefCell::new(metainfo.map(Rc::new)),
+            called,
+            run: RefCell::default(),
+            sight: RefCell::default(),
+            error: RefCell::default(),
+            is_finished: Cell::new(false),
+            active_at: Cell::default(),
+        });
+        self.entries.borrow_mut().insert(id, entry.clone());
+        entry
+    }
+
+    /// Remembers what has changed of a torrent.
+    pub fn remember(&self, entry: &Entry) {
+        if let Err(failure) = self.store.write(&entry.hash, &entry.kept.borrow()) {
+            self.hub.say_of(&entry.name(), &failure.words());
+        }
+    }
+
+    /// Begins a torrent, where it is not under way: once it has ended, if it is about to.
+    pub fn start(self: &Rc<Self>, entry: &Rc<Entry>) {
+        if entry.is_under_way() {
+            return;
+        }
+        let before = entry.run.take().map(|run| run.task);
+        let stop = Rc::new(Notify::new());
+        let (daemon, subject, stopping) = (self.clone(), entry.clone(), stop.clone());
+        let task = tokio::task::spawn_local(async move {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            daemon.carry_out(&subject, &stopping).await;
+        });
+        entry.error.take();
+        entry.is_finished.set(false);
+        entry.run.replace(Some(Run { stop, task, is_ending: false }));
+    }
+
+    /// Asks a torrent to end.
+    pub fn stop(&self, entry: &Entry) {
+        if let Some(run) = entry.run.borrow_mut().as_mut() {
+            run.is_ending = true;
+            run.stop.notify_one();
+        }
+    }
+
+    /// Whether it is to run from now on, and in later runs of the daemon.
+    pub fn set_paused(self: &Rc<Self>, entry: &Rc<Entry>, is_paused: bool) {
+        entry.kept.borrow_mut().is_paused = is_paused;
+        if is_paused {
+            self.stop(entry);
+        } else {
+            self.start(entry);
+        }
+        self.remember(entry);
+    }
+
+    /// One that is under way begins anew: what is there is checked.
+    pub fn restart(self: &Rc<Self>, entry: &Rc<Entry>) {
+        if entry.is_under_way() {
+            self.stop(entry);
+            self.start(entry);
+        }
+    }
+
+    /// Waits until a torrent that was asked to has ended.
+    async fn ended(entry: &Entry) {
+        let run = entry.run.take();
+        if let Some(run) = run {
+            let _ = run.task.await;
+        }
+    }
+
+    /// Forgets a torrent; its files go as well, where that is asked for.
+    pub fn remove(self: &Rc<Self>, entry: Rc<Entry>, with_files: bool) {
+        self.entries.borrow_mut().remove(&entry.id);
+        self.removed.borrow_mut().push((Instant::now(), entry.id));
+        self.store.forget(&entry.hash);
+        self.stop(&entry);
+        let daemon = self.clone();
+        tokio::task::spawn_local(async move {
+            Self::ended(&entry).await;
+            let (received, sent) = entry.moved(None);
+            let gone = daemon.gone.get();
+            daemon.gone.set((gone.0 + received, gone.1 + sent));
+            if let Some(failure) = with_files.then(|| delete(&entry)).and_then(Result::err) {
+                daemon.hub.say_of(&entry.name(), &failure.words());
+            }
+            daemon.hub.dismiss(entry.row);
+        });
+    }
+
+    /// Somebody asks for the end of the daemon.
+    pub fn close(&self) {
+        self.closing.notify_one();
+    }
+
+    /// Waits for that.
+    pub async fn closed(&self) {
+        self.closing.notified().await;
+    }
+
+    /// Ends all torrents in order.
+    pub async fn end(&self) {
+        let entries = self.entries();
+        entries.iter().for_each(|entry| self.stop(entry));
+        for entry in &entries {
+            Self::ended(entry).await;
+        }
+        self.hub.leave().await;
+    }
+
+    /// What becomes of one.
+    async fn carry_out(self: &Rc<Self>, entry: &Rc<Entry>, stop: &Notify) {
+        self.hub.enter();
+        let outcome = self.run(entry, stop).await;
+        self.hub.board(|board| board.over(entry.row));
+        match outcome {
+            Ok(()) => {
+                entry.is_finished.set(true);
+                entry.kept.borrow_mut().is_paused = true;
+            }
+            Err(Failure::Interrupted(_)) => {}
+            Err(failure) => {
+                self.hub.say_of(&entry.name(), &failure.words());
+                entry.error.replace(failure.text().map(str::to_owned));
+            }
+        }
+        // One that was removed meanwhile is not remembered again.
+        if self.entries.borrow().contains_key(&entry.id) {
+            self.remember(entry);
+        }
+    }
+
+    async fn run(self: &Rc<Self>, entry: &Rc<Entry>, stop: &Notify) -> Result<(), Failure> {
+        let (what, verb) = (self.what(entry), self.verb(entry));
+        let begun = tokio::select! {
+            begun = Job::begin(&self.hub, (entry.row, &what), &verb) => begun,
+            () = stop.notified() => Err(Failure::Interrupted(String::new())),
+        };
+        let mut job = match begun {
+            Ok(job) => job,
+            Err(failure) => {
+                job::tell_of_nothing(self.hub.args.json, &what, &failure);
+                self.hub.leave().await;
+                return Err(failure);
+            }
+        };
+        let sight = job.sight();
+        sight.session.add_peers(&entry.kept.borrow().peers);
+        entry.sight.replace(Some(sight.clone()));
+        let outcome = tokio::select! {
+            biased;
+            outcome = job.run(stop.notified()) => outcome,
+            never = self.watch(entry, &sight.session) => match never {},
+        };
+        entry.settle();
+        job.end(outcome).await
+    }
+
+    /// Remembers when all is there, once, and when something moved.
+    async fn watch(&self, entry: &Entry, session: &Session) -> Infallible {
+        let mut moved = (0, 0);
+        loop {
+            if session.is_done() && entry.kept.borrow().done_s.is_none() {
+                entry.kept.borrow_mut().done_s = Some(now_s());
+                self.remember(entry);
+            }
+            let now = entry.moved(Some(&session.view()));
+            if std::mem::replace(&mut moved, now) != now {
+                entry.active_at.set(Some(Instant::now()));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// What a torrent is asked for by.
+    fn what(&self, entry: &Entry) -> String {
+        match (&*entry.metainfo.borrow(), &entry.kept.borrow().link) {
+            (None, Some(link)) => link.clone(),
+            _ => self.store.torrent(&entry.hash).to_string_lossy().into_owned(),
+        }
+    }
+
+    fn verb(self: &Rc<Self>, entry: &Rc<Entry>) -> Verb {
+        let (daemon, entry) = (self.clone(), entry.clone());
+        Verb {
+            duty: Duty::GetAndGive(self.args.until),
+            place: Box::new(move |source| daemon.place(&entry, source)),
+        }
+    }
+
+    /// Where a torrent goes that is known now.
+    fn place(&self, entry: &Entry, source: &Source) -> Result<Place, Failure> {
+        if entry.metainfo.borrow().is_none() {
+            self.store.write_torrent(&entry.hash, &source.metainfo)?;
+            entry.metainfo.replace(Some(Rc::new(source.metainfo.clone())));
+            entry.kept.borrow_mut().link = None;
+            self.remember(entry);
+        }
+        let kept = entry.kept.borrow();
+        let allocation = if self.args.preallocate { Allocation::Full } else { Allocation::Sparse };
+        make_folder(&kept.folder)?;
+        let written = Some(Written { allocation, over_others: false });
+        let wanted = wanted(&source.metainfo.info, &kept.unwanted);
+        Ok(Place { folder: kept.folder.clone(), wanted, written, is_super: false })
+    }
+}
+
+/// What a link's torrent is called until it is known.
+pub fn called(link: &str, hash: &str) -> String {
+    cede_bt::magnet::Magnet::parse(link).ok().and_then(|link| link.name).unwrap_or_else(|| hash.to_owned())
+}
+
+/// Removes a torrent's files.
+fn delete(entry: &Entry) -> Result<(), Failure> {
+    let metainfo = entry.metainfo.borrow();
+    let Some(known) = metainfo.as_ref() else { return Ok(()) };
+    let folder = &entry.kept.borrow().folder;
+    let storage = Storage::new(folder, &known.info, &[]).map_err(|error| unstored(&error))?;
+    storage.remove_files().map_err(|error| unstored(&error))
+}

@@ -1,0 +1,113 @@
+//! Transmission's RPC protocol, version 16 (Transmission 3.00): which method does what.
+//!
+//! Source: `extras/rpc-spec.txt` of Transmission 3.00. **What it leaves out**: the queue, port tests, block lists, moving and renaming
+//! of content, priorities and limits of single torrents. What is asked for and is not there is refused in words, and changes nothing;
+//! arguments that are not known are refused likewise. How it was validated: `transmission-remote` (`tests/torrent_daemon.rs`).
+
+use super::entry::Entry;
+use super::roster::Daemon;
+use super::{change, fields};
+use crate::failure::Failure;
+use serde_json::{Map, Value, json};
+use std::rc::Rc;
+use std::time::Instant;
+
+/// The version of the protocol, and the oldest whose clients are served.
+pub const VERSION: u32 = 16;
+pub const VERSION_MINIMUM: u32 = 1;
+/// A torrent that has moved something within that is active.
+pub const RECENTLY_S: u64 = 60;
+
+/// Arguments, of a request or an answer.
+pub type Arguments = Map<String, Value>;
+
+/// Answers a request: whatever octets they are.
+pub async fn answer(daemon: &Rc<Daemon>, request: &[u8]) -> Value {
+    let request: Value = match serde_json::from_slice(request) {
+        Ok(request) => request,
+        Err(error) => return json!({ "result": format!("no JSON: {error}"), "arguments": {} }),
+    };
+    let none = Map::new();
+    let arguments = request["arguments"].as_object().unwrap_or(&none);
+    let outcome = match request["method"].as_str() {
+        Some(method) => carry_out(daemon, method, arguments).await,
+        None => Err(Failure::Usage("no method".to_owned())),
+    };
+    let (result, arguments) = match outcome {
+        Ok(arguments) => ("success".to_owned(), arguments),
+        Err(failure) => (failure.text().unwrap_or("failed").to_owned(), Map::new()),
+    };
+    let mut answer = json!({ "result": result, "arguments": arguments });
+    if let Some(tag) = request.get("tag") {
+        answer["tag"] = tag.clone();
+    }
+    answer
+}
+
+async fn carry_out(daemon: &Rc<Daemon>, method: &str, arguments: &Arguments) -> Result<Arguments, Failure> {
+    match method {
+        "torrent-get" => fields::torrents(daemon, arguments),
+        "torrent-add" => change::add(daemon, arguments).await,
+        "torrent-set" => change::set(daemon, arguments),
+        "torrent-remove" => change::remove(daemon, arguments),
+        "session-get" => Ok(fields::chosen(fields::session(daemon), arguments)),
+        "session-set" => change::set_session(daemon, arguments),
+        "session-stats" => Ok(fields::statistics(daemon)),
+        "free-space" => change::free_space(arguments),
+        "session-close" => {
+            daemon.close();
+            Ok(Map::new())
+        }
+        _ => match for_each(method) {
+            Some(act) => {
+                chosen(daemon, arguments)?.iter().for_each(|entry| act(daemon, entry));
+                Ok(Map::new())
+            }
+            None => Err(Failure::Usage(format!("no such method here: {method}"))),
+        },
+    }
+}
+
+/// What is done to a torrent.
+type Act = fn(&Rc<Daemon>, &Rc<Entry>);
+
+/// What is done to each of the torrents that are named.
+fn for_each(method: &str) -> Option<Act> {
+    match method {
+        "torrent-start" | "torrent-start-now" => Some(|daemon, entry| daemon.set_paused(entry, false)),
+        "torrent-stop" => Some(|daemon, entry| daemon.set_paused(entry, true)),
+        "torrent-verify" => Some(|daemon, entry| daemon.restart(entry)),
+        "torrent-reannounce" => Some(|_, entry| {
+            entry.sight.borrow().iter().for_each(|sight| sight.session.announce_again());
+        }),
+        _ => None,
+    }
+}
+
+/// The torrents that `ids` names: a number, an info-hash, a list of these, or those that were active lately; all where there is none.
+pub fn chosen(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Vec<Rc<Entry>>, Failure> {
+    let one = |id: &Value| match id {
+        Value::Number(number) => {
+            let id = number.as_u64();
+            Ok(daemon.entries().into_iter().find(|entry| Some(u64::from(entry.id)) == id))
+        }
+        Value::String(hash) => Ok(daemon.find(hash)),
+        _ => Err(Failure::Usage("ids: take numbers or info-hashes".to_owned())),
+    };
+    match arguments.get("ids") {
+        None | Some(Value::Null) => Ok(daemon.entries()),
+        Some(Value::String(word)) if word == "recently-active" => {
+            let is_active = |entry: &Rc<Entry>| entry.active_at.get().is_some_and(is_recent);
+            Ok(daemon.entries().into_iter().filter(is_active).collect())
+        }
+        Some(Value::Array(ids)) => {
+            let found: Result<Vec<_>, Failure> = ids.iter().map(one).collect();
+            Ok(found?.into_iter().flatten().collect())
+        }
+        Some(id) => Ok(one(id)?.into_iter().collect()),
+    }
+}
+
+fn is_recent(at: Instant) -> bool {
+    at.elapsed().as_secs() < RECENTLY_S
+}

@@ -1,0 +1,144 @@
+//! What is remembered of torrents: for each a document, and once it is known its torrent file.
+
+use crate::failure::Failure;
+use crate::{screen, whole};
+use cede_bt::metainfo::Metainfo;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// What is remembered of one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Kept {
+    /// The link that it was asked for by, as long as its torrent file is not known.
+    pub link: Option<String>,
+    /// The folder that it goes into.
+    pub folder: PathBuf,
+    /// It is not to run.
+    pub is_paused: bool,
+    /// Places, among its files without padding, of those that are not wanted.
+    #[serde(default)]
+    pub unwanted: BTreeSet<usize>,
+    /// Seconds since 1970 at which it was added, and at which all was there.
+    pub added_s: i64,
+    /// See there.
+    #[serde(default)]
+    pub done_s: Option<i64>,
+    /// Octets of blocks that were received and sent, in all runs but the one under way.
+    #[serde(default)]
+    pub received: u64,
+    /// See there.
+    #[serde(default)]
+    pub sent: u64,
+    /// Octets of each file that were there when it ended last.
+    #[serde(default)]
+    pub here: Vec<u64>,
+    /// What people call it besides.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// Peers that it had when it ended last.
+    #[serde(default)]
+    pub peers: Vec<SocketAddr>,
+}
+
+/// Where it is remembered.
+pub struct Store {
+    folder: PathBuf,
+    /// Nobody else uses it as long as this is open.
+    _lock: File,
+}
+
+impl Store {
+    /// The usual place.
+    pub fn usual() -> Option<PathBuf> {
+        let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let state = of("XDG_STATE_HOME").or_else(|| Some(of("HOME")?.join(".local/state")))?;
+        Some(state.join("cede/torrents"))
+    }
+
+    /// Opens, or makes, the folder.
+    pub fn open(folder: &Path) -> Result<Self, Failure> {
+        let failed = |error: io::Error| {
+            let name = screen::named(folder);
+            Failure::of_system(format!("--state: cannot use {name}: {error}"), error.kind())
+        };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let lock = File::create(folder.join("lock")).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { folder: folder.to_path_buf(), _lock: lock }),
+            Err(fs::TryLockError::Error(error)) => Err(failed(error)),
+            Err(fs::TryLockError::WouldBlock) => {
+                let name = screen::named(folder);
+                let text = format!("--state: {name} is in use by another one; give this one its own");
+                Err(Failure::Failed(text))
+            }
+        }
+    }
+
+    /// The torrent file of one, where it is known.
+    pub fn torrent(&self, hash: &str) -> PathBuf {
+        self.folder.join(format!("{hash}.torrent"))
+    }
+
+    fn document(&self, hash: &str) -> PathBuf {
+        self.folder.join(format!("{hash}.json"))
+    }
+
+    /// All that is remembered: the hash, the document, and the torrent. What cannot be read is told of, and stays.
+    pub fn read(&self, complain: impl Fn(&str)) -> Vec<(String, Kept, Option<Metainfo>)> {
+        let names = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let hash = |name: std::ffi::OsString| name.to_str()?.strip_suffix(".json").map(str::to_owned);
+        let mut hashes: Vec<String> = names.filter_map(hash).filter(|name| !name.starts_with('.')).collect();
+        hashes.sort_unstable();
+        let mut all = Vec::new();
+        for hash in hashes {
+            match self.read_one(&hash) {
+                Ok((kept, metainfo)) => all.push((hash, kept, metainfo)),
+                Err(text) => complain(&format!("{}: {text}", screen::named(&self.document(&hash)))),
+            }
+        }
+        all.sort_by_key(|(_, kept, _)| kept.added_s);
+        all
+    }
+
+    fn read_one(&self, hash: &str) -> Result<(Kept, Option<Metainfo>), String> {
+        let octets = fs::read(self.document(hash)).map_err(|error| error.to_string())?;
+        let kept: Kept = serde_json::from_slice(&octets).map_err(|error| error.to_string())?;
+        match fs::read(self.torrent(hash)) {
+            Ok(octets) => match Metainfo::parse(&octets) {
+                Ok(metainfo) => Ok((kept, Some(metainfo))),
+                Err(error) => Err(format!("its torrent file: {error}")),
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound && kept.link.is_some() => Ok((kept, None)),
+            Err(error) => Err(format!("its torrent file: {error}")),
+        }
+    }
+
+    /// Remembers.
+    pub fn write(&self, hash: &str, kept: &Kept) -> Result<(), Failure> {
+        let octets = serde_json::to_vec_pretty(kept).map_err(|error| Failure::Failed(error.to_string()))?;
+        self.put(&self.document(hash), &octets)
+    }
+
+    /// Remembers the torrent file.
+    pub fn write_torrent(&self, hash: &str, metainfo: &Metainfo) -> Result<(), Failure> {
+        self.put(&self.torrent(hash), &metainfo.encode())
+    }
+
+    fn put(&self, path: &Path, octets: &[u8]) -> Result<(), Failure> {
+        whole::write(path, octets).map_err(|error| {
+            let text = format!("cannot remember it in {}: {error}", screen::named(&self.folder));
+            Failure::of_system(text, error.kind())
+        })
+    }
+
+    /// Forgets.
+    pub fn forget(&self, hash: &str) {
+        // The document comes first: without it nothing is begun again.
+        let _ = fs::remove_file(self.document(hash));
+        let _ = fs::remove_file(self.torrent(hash));
+    }
+}

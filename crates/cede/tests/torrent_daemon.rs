@@ -1,0 +1,398 @@
+//! `cede torrent daemon` as whoever steers it meets it: orders over HTTP on the loopback, and `transmission-remote` where that is installed.
+
+mod support;
+
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use support::{Folder, Running, has};
+
+const QUIET: [&str; 7] = ["--no-dht", "--no-lsd", "--no-port-mapping", "-p", "0", "-B", "127.0.0.1"];
+/// Whatever is waited for comes sooner, unless it never does.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder for all, and a seed of `film` in it.
+struct Place {
+    folder: Folder,
+    content: Vec<u8>,
+    seed: Running,
+    peer: String,
+}
+
+impl Place {
+    fn new(name: &str, bytes: usize) -> Self {
+        let folder = Folder::new(name);
+        let content = folder.write_pattern("film", bytes);
+        for inner in ["out", "other"] {
+            fs::create_dir(folder.path(inner)).unwrap();
+        }
+        folder.cede(&["torrent", "make", "film", "-l", "16KiB"]).exits(0);
+        let mut seed = folder.start(&[&["torrent", "seed", "film.torrent"][..], &QUIET].concat());
+        let peer = format!("127.0.0.1:{}", seed.says("port ").rsplit(' ').next().unwrap().trim());
+        Self { folder, content, seed, peer }
+    }
+
+    fn daemon(&self, more: &[&str]) -> Daemon {
+        let words = ["torrent", "daemon", "-o", "out", "--state", "state", "--rpc", "127.0.0.1:0"];
+        let peer = ["--peer", &self.peer];
+        let mut running = self.folder.start(&[&words[..], &peer, &QUIET, more].concat());
+        let line = running.says("takes orders at http://");
+        let at = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+        Daemon { running, at, session: String::new() }
+    }
+
+    fn torrent(&self) -> String {
+        self.folder.path("film.torrent").to_str().unwrap().to_owned()
+    }
+
+    fn link(&self) -> String {
+        let shown = self.folder.cede(&["torrent", "show", "film.torrent", "--json"]).json();
+        shown["magnet"].as_str().unwrap().to_owned()
+    }
+}
+
+struct Daemon {
+    running: Running,
+    at: String,
+    session: String,
+}
+
+/// An answer: the status, the head, and the body.
+type Answer = (u16, String, String);
+
+impl Daemon {
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(&self.at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let host = if headers.contains("Host:") { String::new() } else { format!("Host: {}\r\n", self.at) };
+        let head = format!("{method} {path} HTTP/1.1\r\n{host}Connection: close\r\n{headers}");
+        write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), head.to_ascii_lowercase(), body.to_owned())
+    }
+
+    /// Gives an order, with the number that an earlier answer has told.
+    fn post(&mut self, body: &str) -> Value {
+        for _ in 0..2 {
+            let headers = format!("X-Transmission-Session-Id: {}\r\n", self.session);
+            let (status, head, answer) = self.ask("POST", "/transmission/rpc", &headers, body);
+            if status == 200 {
+                return serde_json::from_str(&answer).unwrap();
+            }
+            assert_eq!(status, 409, "{answer}");
+            let told = head.split("x-transmission-session-id: ").nth(1).unwrap();
+            self.session = told.split("\r\n").next().unwrap().to_owned();
+        }
+        panic!("the number that it tells is not taken");
+    }
+
+    fn order(&mut self, method: &str, arguments: &Value) -> Value {
+        let answer = self.post(&json!({ "method": method, "arguments": arguments, "tag": 7 }).to_string());
+        assert_eq!((&answer["result"], &answer["tag"]), (&json!("success"), &json!(7)), "{method}: {answer}");
+        answer["arguments"].clone()
+    }
+
+    fn refused(&mut self, method: &str, arguments: &Value) -> String {
+        let answer = self.post(&json!({ "method": method, "arguments": arguments }).to_string());
+        let result = answer["result"].as_str().unwrap().to_owned();
+        assert_ne!(result, "success", "{method} {arguments}");
+        result
+    }
+
+    fn add(&mut self, filename: &str, more: &Value) -> u64 {
+        let mut arguments = more.clone();
+        arguments["filename"] = filename.into();
+        self.order("torrent-add", &arguments)["torrent-added"]["id"].as_u64().unwrap()
+    }
+
+    fn torrents(&mut self) -> Vec<Value> {
+        let fields = [
+            "id",
+            "name",
+            "status",
+            "percentDone",
+            "leftUntilDone",
+            "sizeWhenDone",
+            "haveValid",
+            "error",
+            "errorString",
+            "downloadedEver",
+            "uploadedEver",
+            "labels",
+            "doneDate",
+            "isFinished",
+            "files",
+            "wanted",
+            "peers",
+            "hashString",
+            "rateDownload",
+            "downloadDir",
+        ];
+        self.order("torrent-get", &json!({ "fields": fields }))["torrents"].as_array().unwrap().clone()
+    }
+
+    /// Waits until the only torrent is such a one.
+    fn until(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let began = Instant::now();
+        loop {
+            let all = self.torrents();
+            if let [torrent] = &all[..]
+                && is_so(torrent)
+            {
+                return torrent.clone();
+            }
+            assert!(began.elapsed() < PATIENCE, "not {what}: {all:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn until_none(&mut self) {
+        let began = Instant::now();
+        while !self.torrents().is_empty() {
+            assert!(began.elapsed() < PATIENCE);
+        }
+    }
+}
+
+const STOPPED: u64 = 0;
+const FETCHES: u64 = 4;
+const GIVES: u64 = 6;
+
+#[test]
+fn torrents_come_by_file_link_and_octets_and_go_with_their_files() {
+    let place = Place::new("daemon-ways", 300_000);
+    let mut daemon = place.daemon(&[]);
+    let octets = base64::Engine::encode(
+        &base64::engine::general_purpose::STANDARD_NO_PAD,
+        place.folder.read("film.torrent"),
+    );
+    for arguments in [
+        json!({ "filename": place.torrent() }),
+        json!({ "filename": place.link() }),
+        json!({ "metainfo": octets }),
+    ] {
+        let added = daemon.order("torrent-add", &arguments)["torrent-added"].clone();
+        let torrent = daemon.until("given", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+        assert_eq!((&torrent["name"], &torrent["percentDone"]), (&json!("film"), &json!(1.0)));
+        assert_eq!((&torrent["id"], &torrent["hashString"]), (&added["id"], &added["hashString"]));
+        assert_eq!(
+            torrent["files"],
+            json!([{ "name": "film", "length": 300_000, "bytesCompleted": 300_000 }])
+        );
+        assert_eq!(place.folder.read("out/film"), place.content);
+        // Once more is the same.
+        let twice = daemon.order("torrent-add", &arguments);
+        assert_eq!(twice["torrent-duplicate"]["id"], added["id"]);
+        daemon.order("torrent-remove", &json!({ "ids": [added["id"]], "delete-local-data": true }));
+        daemon.until_none();
+        let began = Instant::now();
+        while fs::read_dir(place.folder.path("out")).unwrap().count() > 0 {
+            assert!(began.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let removed = daemon.order("torrent-get", &json!({ "fields": ["id"], "ids": "recently-active" }));
+    assert_eq!(removed, json!({ "torrents": [], "removed": [1, 2, 3] }));
+    daemon.order("session-close", &json!({}));
+    daemon.running.end().exits(0);
+    place.seed.kill();
+}
+
+#[test]
+fn what_is_added_is_remembered_through_an_end_and_a_kill() {
+    let place = Place::new("daemon-memory", 2_000_000);
+    let mut daemon = place.daemon(&["--down", "200kB/s"]);
+    let other = place.folder.path("other").to_str().unwrap().to_owned();
+    let more = json!({ "download-dir": other, "labels": ["holidays"] });
+    daemon.add(&place.link(), &more);
+    daemon.until("begun", |it| it["haveValid"].as_u64().unwrap() > 0);
+    daemon.running.kill();
+    // Without a limit now.
+    let mut daemon = place.daemon(&[]);
+    let torrent = daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    assert_eq!((&torrent["labels"], &torrent["downloadDir"]), (&json!(["holidays"]), &json!(other)));
+    assert!(torrent["downloadedEver"].as_u64().unwrap() < 2_000_000, "it went on: {torrent}");
+    daemon.order("torrent-stop", &json!({ "ids": torrent["hashString"] }));
+    daemon.until("stopped", |it| it["status"] == STOPPED);
+    assert_eq!(place.folder.read("other/film"), place.content);
+    daemon.running.signal("-TERM");
+    daemon.running.end().exits(130);
+    // It is not begun again, and known all the same.
+    let mut daemon = place.daemon(&[]);
+    let torrent = daemon.until("stopped", |it| it["status"] == STOPPED && it["percentDone"] == 1.0);
+    daemon.order("torrent-start", &json!({ "ids": [torrent["id"]] }));
+    daemon.until("given", |it| it["status"] == GIVES);
+    // Another one would write over what this one remembers.
+    let words = ["torrent", "daemon", "-o", "out", "--state", "state", "--rpc", "127.0.0.1:0"];
+    place.folder.cede(&[&words[..], &QUIET].concat()).exits(1).complains("in use by another one");
+    daemon.running.kill();
+    place.seed.kill();
+}
+
+#[test]
+fn what_is_said_changes_what_runs() {
+    let place = Place::new("daemon-changes", 4_000_000);
+    let mut daemon = place.daemon(&["--down", "100kB/s"]);
+    daemon.add(&place.torrent(), &json!({ "paused": true }));
+    daemon.until("stopped", |it| it["status"] == STOPPED && it["percentDone"] == 0.0);
+    daemon.order("torrent-start", &json!({}));
+    daemon.until("fetched", |it| it["status"] == FETCHES && it["rateDownload"].as_u64().unwrap() > 0);
+    let session = daemon.order("session-get", &json!({}));
+    assert_eq!(
+        (&session["speed-limit-down"], &session["speed-limit-down-enabled"]),
+        (&json!(100), &json!(true))
+    );
+    assert!(session["version"].as_str().unwrap().starts_with("3.00 (Cede "));
+    assert_eq!(
+        daemon.order("session-get", &json!({ "fields": ["rpc-version"] })),
+        json!({ "rpc-version": 16 })
+    );
+    // At a hundred kilobytes per second it would take as long as is waited for.
+    daemon.order("session-set", &json!({ "speed-limit-down-enabled": false }));
+    daemon.until("there", |it| it["leftUntilDone"] == 0);
+    let sums = daemon.order("session-stats", &json!({}));
+    assert_eq!((&sums["torrentCount"], &sums["activeTorrentCount"]), (&json!(1), &json!(1)));
+    assert!(sums["current-stats"]["downloadedBytes"].as_u64().unwrap() >= 4_000_000);
+    let (status, head, metrics) = daemon.ask("GET", "/metrics", "", "");
+    assert!(status == 200 && head.contains("version=0.0.4"), "{head}");
+    assert!(metrics.contains("\ncede_torrent_torrents_giving 1\n"), "{metrics}");
+    let free = daemon.order("free-space", &json!({ "path": place.folder.path("out") }));
+    assert!(free["size-bytes"].as_u64().unwrap() > 0);
+    // Nothing is wanted any more, and what is there stays.
+    daemon.order("torrent-set", &json!({ "files-unwanted": [] }));
+    let torrent = daemon.until("unwanted", |it| it["wanted"] == json!([0]) && it["status"] == GIVES);
+    assert_eq!((&torrent["sizeWhenDone"], &torrent["error"]), (&json!(0), &json!(0)));
+    let table = daemon.order("torrent-get", &json!({ "fields": ["name", "nothing"], "format": "table" }));
+    assert_eq!(table["torrents"], json!([["name", "nothing"], ["film", null]]));
+    daemon.running.kill();
+    place.seed.kill();
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words_and_changes_nothing() {
+    let place = Place::new("daemon-refusals", 50_000);
+    let mut daemon = place.daemon(&[]);
+    let id = daemon.add(&place.torrent(), &json!({ "paused": true }));
+    for (method, arguments, words) in [
+        ("torrent-fly", json!({}), "no such method"),
+        ("torrent-add", json!({}), "no filename"),
+        ("torrent-add", json!({ "filename": "/nowhere/x.torrent" }), "cannot be read"),
+        ("torrent-add", json!({ "filename": "magnet:?xt=urn:btih:zz" }), ""),
+        ("torrent-add", json!({ "metainfo": "AAAA" }), ""),
+        ("torrent-add", json!({ "metainfo": "%" }), "metainfo"),
+        ("torrent-add", json!({ "filename": place.link(), "download-dir": "out" }), "from / on"),
+        ("torrent-get", json!({ "ids": 1 }), "fields"),
+        ("torrent-get", json!({ "fields": [], "ids": [{}] }), "ids"),
+        ("torrent-set", json!({ "ids": id, "downloadLimit": 5 }), "downloadLimit is not known here"),
+        ("torrent-set", json!({ "ids": id, "files-wanted": ["a"] }), "numbers of files"),
+        ("torrent-remove", json!({}), "ids"),
+        ("session-set", json!({ "speed-limit-up": 0 }), "kB/s"),
+        ("session-set", json!({ "alt-speed-enabled": true }), "not known here"),
+        ("free-space", json!({ "path": "/nowhere" }), "/nowhere"),
+    ] {
+        let said = daemon.refused(method, &arguments);
+        assert!(said.contains(words), "{method} {arguments}: {said}");
+    }
+    for body in ["", "{", "[]", "7", "{\"method\": 3}", "{\"method\": \"torrent-get\", \"arguments\": 3}"] {
+        assert_ne!(daemon.post(body)["result"], "success", "{body}");
+    }
+    assert_eq!(daemon.torrents().len(), 1);
+    let answers = [
+        ("GET", "/", "", 200),
+        ("GET", "/nowhere", "", 404),
+        ("GET", "/transmission/rpc", "", 409),
+        ("POST", "/transmission/rpc", "X-Transmission-Session-Id: 0\r\n", 409),
+        ("GET", "/metrics", "Host: evil.example\r\n", 421),
+        ("POST", "/transmission/rpc", "Host: evil.example:9091\r\n", 421),
+    ];
+    for (method, path, headers, status) in answers {
+        assert_eq!(daemon.ask(method, path, headers, "").0, status, "{method} {path} {headers}");
+    }
+    daemon.running.kill();
+    place.seed.kill();
+}
+
+#[test]
+fn strangers_need_the_password() {
+    let place = Place::new("daemon-password", 50_000);
+    let open = ["torrent", "daemon", "-o", "out", "--state", "state", "--rpc", "0.0.0.0:0"];
+    place.folder.cede(&open).exits(2).complains("--rpc-auth");
+    place.folder.write("auth", "me\n");
+    let auth = ["--rpc-auth", "auth"];
+    place.folder.cede(&[&open[..], &auth].concat()).exits(2).complains("NAME:PASSWORD");
+    place.folder.write("auth", "me:secret\n");
+    let daemon = place.daemon(&auth);
+    let (status, head, _) = daemon.ask("GET", "/metrics", "", "");
+    assert!(status == 401 && head.contains("www-authenticate: basic"), "{head}");
+    for (word, status) in [("bWU6c2VjcmV0", 200), ("bWU6U2VjcmV0", 401), ("", 401)] {
+        let header = format!("Authorization: Basic {word}\r\n");
+        assert_eq!(daemon.ask("GET", "/metrics", &header, "").0, status, "{word}");
+    }
+    daemon.running.kill();
+    place.seed.kill();
+}
+
+#[test]
+fn what_goes_wrong_with_a_torrent_is_told_of_it() {
+    let place = Place::new("daemon-error", 50_000);
+    place.folder.write("out/film", vec![7; 50_000]);
+    let mut daemon = place.daemon(&[]);
+    daemon.add(&place.torrent(), &json!({}));
+    let torrent = daemon.until("failed", |it| it["error"] == 3);
+    assert_eq!(torrent["status"], STOPPED);
+    assert!(torrent["errorString"].as_str().unwrap().contains("no piece of this torrent"), "{torrent}");
+    fs::remove_file(place.folder.path("out/film")).unwrap();
+    daemon.order("torrent-start", &json!({}));
+    let torrent = daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    assert_eq!((&torrent["error"], &torrent["errorString"]), (&json!(0), &json!("")));
+    daemon.running.kill();
+    place.seed.kill();
+}
+
+#[test]
+fn transmissions_own_tool_steers_it() {
+    if !has("transmission-remote") {
+        return;
+    }
+    let place = Place::new("daemon-remote", 3_000_000);
+    let daemon = place.daemon(&["--down", "500kB/s"]);
+    let tell = |words: &[&str]| {
+        let done =
+            place.folder.program(&[&["transmission-remote", &daemon.at], words].concat()).output().unwrap();
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    assert!(tell(&["-a", "film.torrent"]).contains("success"));
+    let began = Instant::now();
+    let until = |words: &[&str], what: &str| loop {
+        let said = tell(words);
+        if said.contains(what) {
+            return said;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what}: {said}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    until(&["-t", "1", "-ip"], "cede 0.1.0");
+    until(&["-l"], "Downloading");
+    assert!(tell(&["-t", "1", "-f"]).contains("3.00 MB  film"));
+    assert!(tell(&["-D"]).contains("success"));
+    let listed = until(&["-l"], "100%");
+    assert!(listed.contains("Done") && listed.contains("film"), "{listed}");
+    assert!(tell(&["-t", "1", "-i"]).contains("Downloaded: 3.0"));
+    assert!(tell(&["-si"]).contains("RPC version: 16"));
+    assert!(tell(&["-t", "1", "--verify"]).contains("success"));
+    assert!(tell(&["-t", "1", "--stop"]).contains("success"));
+    until(&["-l"], "Stopped");
+    assert!(tell(&["-t", "1", "--remove-and-delete"]).contains("success"));
+    let began = Instant::now();
+    while place.folder.path("out/film").exists() {
+        assert!(began.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    daemon.running.kill();
+    place.seed.kill();
+}
