@@ -303,6 +303,9 @@ fn what_cannot_be_is_refused_in_words_and_changes_nothing() {
     assert_eq!(daemon.torrents().len(), 1);
     let answers = [
         ("GET", "/", "", 200),
+        ("HEAD", "/page.css", "", 200),
+        ("POST", "/", "", 404),
+        ("GET", "/", "Host: evil.example\r\n", 421),
         ("GET", "/nowhere", "", 404),
         ("GET", "/transmission/rpc", "", 409),
         ("POST", "/transmission/rpc", "X-Transmission-Session-Id: 0\r\n", 409),
@@ -311,6 +314,77 @@ fn what_cannot_be_is_refused_in_words_and_changes_nothing() {
     ];
     for (method, path, headers, status) in answers {
         assert_eq!(daemon.ask(method, path, headers, "").0, status, "{method} {path} {headers}");
+    }
+    daemon.running.kill();
+    place.seed.kill();
+}
+
+/// The page is itself alone, and gives no orders in the name of whoever has it open elsewhere.
+#[test]
+fn the_page_loads_nothing_from_elsewhere() {
+    let place = Place::new("daemon-page", 50_000);
+    let daemon = place.daemon(&[]);
+    let (_, head, page) = daemon.ask("GET", "/", "", "");
+    assert!(head.contains("default-src 'none'") && head.contains("frame-ancestors 'none'"), "{head}");
+    for part in ["page.js", "page.css"] {
+        assert!(page.contains(part));
+        let (status, head, text) = daemon.ask("GET", &format!("/{part}"), "", "");
+        assert!(
+            status == 200 && head.contains("content-security-policy") && !text.contains("://"),
+            "{part}: {head}"
+        );
+    }
+    daemon.running.kill();
+    place.seed.kill();
+}
+
+/// Whatever an order is made of, it is answered, and the next one too.
+#[test]
+fn orders_of_all_kinds_are_answered() {
+    let place = Place::new("daemon-orders", 50_000);
+    let mut daemon = place.daemon(&[]);
+    daemon.add(&place.torrent(), &json!({ "paused": true }));
+    let methods =
+        ["torrent-get", "torrent-set", "torrent-stop", "torrent-verify", "torrent-reannounce", "session-get"];
+    let more = ["torrent-add", "torrent-remove", "session-stats", "free-space", "nothing", ""];
+    let methods: Vec<&str> = methods.into_iter().chain(more).collect();
+    let keys = [
+        "ids",
+        "fields",
+        "format",
+        "filename",
+        "metainfo",
+        "files-wanted",
+        "files-unwanted",
+        "labels",
+        "path",
+        "paused",
+    ];
+    let mut random = cede_units::Stream::named(1, "orders");
+    let mut pick = |count: usize| random.below(count as u64) as usize;
+    for _ in 0..400 {
+        let mut arguments = json!({});
+        for _ in 0..pick(4) {
+            let values = [
+                json!(null),
+                json!(-1),
+                json!(u64::MAX),
+                json!(1.5e300),
+                json!(""),
+                json!("recently-active"),
+                json!("\u{0}%"),
+                json!([]),
+                json!([null, {}]),
+                json!([u64::MAX, 2]),
+                json!({ "a": [] }),
+                json!(true),
+                json!("x".repeat(100_000)),
+            ];
+            arguments[keys[pick(keys.len())]] = values[pick(values.len())].clone();
+        }
+        let answer = daemon
+            .post(&json!({ "method": methods[pick(methods.len())], "arguments": arguments }).to_string());
+        assert!(answer["result"].is_string(), "{arguments}: {answer}");
     }
     daemon.running.kill();
     place.seed.kill();

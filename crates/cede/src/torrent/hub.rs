@@ -72,6 +72,14 @@ pub struct Hub {
     open_files: Option<u64>,
 }
 
+/// What can be done about what is in the way.
+#[derive(Clone, Copy)]
+pub struct Elsewhere {
+    pub folder: &'static str,
+    /// The same that is there may be written over.
+    pub over: &'static str,
+}
+
 /// What a tracker said last.
 #[derive(Clone, Copy)]
 pub struct Heard {
@@ -194,6 +202,14 @@ impl Hub {
         self.is_open || self.count.get() > 1
     }
 
+    /// What else can be done with a torrent that has no room where it is to go.
+    pub const fn elsewhere(&self) -> Elsewhere {
+        if self.is_open {
+            return Elsewhere { folder: "or add it with another folder (download-dir)", over: "" };
+        }
+        Elsewhere { folder: "take another folder (-o)", over: ", or write over it (--overwrite)" }
+    }
+
     /// One more torrent: its place on the screen, until it is dismissed.
     pub fn enrol(&self) -> usize {
         self.count.set(self.count.get() + 1);
@@ -263,7 +279,7 @@ impl Hub {
         if made.is_err() {
             taken.torrents.remove(&info.info_hash());
         }
-        made.map_err(|clash| clashing(&clash))?;
+        made.map_err(|clash| clashing(&clash, self.elsewhere().folder))?;
         drop(taken);
         let (hub, info, wanted) = (self.clone(), info.clone(), wanted.to_vec());
         Ok(Taking { hub, info, folder, wanted, has_begun: false })
@@ -419,7 +435,7 @@ impl Hub {
 }
 
 /// What somebody else has taken.
-fn clashing(Clash { path, taken }: &Clash) -> Failure {
+fn clashing(Clash { path, taken }: &Clash, advice: &str) -> Failure {
     let (name, other) = (super::shown(path), super::shown(taken));
     let whose = match path == taken {
         true => format!("{name} belongs to another one of these, too"),
@@ -427,7 +443,7 @@ fn clashing(Clash { path, taken }: &Clash) -> Failure {
             format!("{name} is the same in this folder as {other}, which belongs to another one of these")
         }
     };
-    Failure::Failed(format!("{whose}: fetch it into another folder (-o)"))
+    Failure::Failed(format!("{whose}: {advice}"))
 }
 
 /// Whether a file is wanted: all are where nothing is said of them.

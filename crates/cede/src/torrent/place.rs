@@ -1,6 +1,6 @@
 //! Where a torrent's content is, or goes, and what of it is there.
 
-use super::hub::Hub;
+use super::hub::{Elsewhere, Hub};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::screen;
@@ -197,7 +197,7 @@ async fn find(
 ) -> Result<Vec<bool>, Failure> {
     let watch = Arc::new(Watch::default());
     let _abandoned = Abandoned(watch.clone());
-    let (checked, subject, torrent) = (watch.clone(), storage.clone(), info.clone());
+    let (checked, subject, torrent, advice) = (watch.clone(), storage.clone(), info.clone(), hub.elsewhere());
     let mut checking = tokio::task::spawn_blocking(move || {
         let mut whole = check::check(&subject, &torrent, &skip, &checked);
         if purpose != Purpose::Read {
@@ -205,7 +205,7 @@ async fn find(
         }
         let is_strange = purpose == Purpose::Begin && !whole.contains(&true);
         match is_strange.then(|| subject.stranger(&checked.is_ended)).flatten() {
-            Some(path) => Err(stranger(&path)),
+            Some(path) => Err(stranger(&path, advice)),
             None => Ok(whole),
         }
     });
@@ -234,9 +234,10 @@ fn mention_unread(hub: &Hub, info: &Info, watch: &Watch) {
 }
 
 /// Something is where a torrent's file belongs that is no part of it.
-fn stranger(path: &Path) -> Failure {
+fn stranger(path: &Path, advice: Elsewhere) -> Failure {
     let name = screen::named(path);
+    let Elsewhere { folder, over } = advice;
     Failure::Failed(format!(
-        "{name} is there already, and no piece of this torrent: move it away, take another folder (-o), or write over it (--overwrite)"
+        "{name} is there already, and no piece of this torrent: move it away, {folder}{over}"
     ))
 }

@@ -7,8 +7,8 @@ use super::store::Kept;
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
-use crate::torrent::read_metainfo;
 use crate::torrent::source::{Asked, Fetched, fetch};
+use crate::torrent::{read_metainfo, source_name};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -95,11 +95,12 @@ impl Wanted {
             return Ok(Self::torrent(metainfo));
         }
         let what = text(arguments, "filename").ok_or_else(|| usage("no filename or metainfo".to_owned()))?;
+        let named = |failure: Failure| failure.about(&source_name(what));
         match Asked::of(what)? {
             Asked::Link(link) => Self::link(&link),
             Asked::File(path) if path.as_os_str() == "-" => Err(usage("filename: - is no file".to_owned())),
-            Asked::File(path) => Ok(Self::torrent(read_metainfo(path)?)),
-            Asked::Url(url) => match fetch(url, daemon.hub.listener.origin()).await? {
+            Asked::File(path) => Ok(Self::torrent(read_metainfo(path).map_err(named)?)),
+            Asked::Url(url) => match fetch(url, daemon.hub.listener.origin()).await.map_err(named)? {
                 Fetched::Torrent(metainfo) => Ok(Self::torrent(*metainfo)),
                 Fetched::Link(link) => Self::link(&link),
             },

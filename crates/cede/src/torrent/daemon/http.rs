@@ -12,7 +12,9 @@ use crate::torrent::swarm;
 use cede_bt::metainfo::MAX_FILE_BYTES;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -105,15 +107,13 @@ impl Server {
             (&Method::GET | &Method::HEAD, "/metrics") => {
                 told(StatusCode::OK, METRICS, metrics::text(&self.daemon).into())
             }
-            (&Method::GET | &Method::HEAD, "/") => {
-                plain(StatusCode::OK, "cede torrent daemon: orders at /transmission/rpc, /metrics\n")
-            }
             (_, "/transmission/rpc" | "/transmission/rpc/") if !is_session => self.tell_session(),
             (&Method::POST, "/transmission/rpc" | "/transmission/rpc/") => self.order(request).await,
             (_, "/transmission/rpc" | "/transmission/rpc/") => {
                 plain(StatusCode::METHOD_NOT_ALLOWED, "give orders with POST\n")
             }
-            _ => plain(StatusCode::NOT_FOUND, "orders at /transmission/rpc, /metrics\n"),
+            (&Method::GET | &Method::HEAD, path) => page(path).unwrap_or_else(nothing),
+            _ => nothing(),
         }
     }
 
@@ -138,6 +138,25 @@ impl Server {
             Err(_) => plain(StatusCode::REQUEST_TIMEOUT, "the order was not heard to its end\n"),
         }
     }
+}
+
+fn nothing() -> Answer {
+    plain(StatusCode::NOT_FOUND, "a page at /, orders at /transmission/rpc, /metrics\n")
+}
+
+/// The page for people, and what belongs to it. It loads nothing from elsewhere, and stands in no frame of others.
+fn page(path: &str) -> Option<Answer> {
+    let (kind, text) = match path {
+        "/" => ("text/html; charset=utf-8", include_str!("page/page.html")),
+        "/page.css" => ("text/css; charset=utf-8", include_str!("page/page.css")),
+        "/page.js" => ("text/javascript; charset=utf-8", include_str!("page/page.js")),
+        _ => return None,
+    };
+    let mut answer = told(StatusCode::OK, kind, Bytes::from_static(text.as_bytes()));
+    let rules = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+                 form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(rules));
+    Some(answer)
 }
 
 fn plain(status: StatusCode, words: &'static str) -> Answer {

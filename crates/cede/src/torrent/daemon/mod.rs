@@ -38,7 +38,9 @@ async fn serve(args: &DaemonArgs, auth: Auth, store: Store) -> Result<(), Failur
     let listener = http::bind(args.rpc)?;
     let address = listener.local_addr().map_err(|error| Failure::Failed(error.to_string()))?;
     let daemon = Daemon::begin(args, store).await?;
-    screen::mention(&format!("takes orders at http://{address}/transmission/rpc, metrics at /metrics\n"));
+    screen::mention(&format!(
+        "takes orders at http://{address}/ (a page; /transmission/rpc for programs; /metrics)\n"
+    ));
     daemon.take_up();
     let server = http::Server::new(daemon.clone(), Rc::new(auth))?;
     let outcome = tokio::select! {
