@@ -41,7 +41,7 @@ by its result.",
 pub fn report(results: &Results) -> Report {
     Report::new(
         PAPER,
-        Command { what: "rao10", reading: None, quick: results.request.quick },
+        Command { what: "rao10", readings: Vec::new(), quick: results.request.quick },
         claims::claims(results),
         parts(results),
         &results.cells,

@@ -101,7 +101,7 @@ pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report
     let paper = Paper { name: "rao10-sweep", ..PAPER };
     Report::new(
         paper,
-        Command { what: "rao10 --sweep", reading: None, quick: request.quick },
+        Command { what: "rao10 --sweep", readings: Vec::new(), quick: request.quick },
         Vec::new(),
         parts,
         &cells,

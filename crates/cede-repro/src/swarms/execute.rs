@@ -96,13 +96,17 @@ fn one(
     Ok(Outcome::fresh(measured))
 }
 
+/// Letters of a swarm's name in that of its file: file systems have room for 255 in all, and the rest tells them apart.
+const NAME_MAX: usize = 200;
+
 /// A name that says what was run, and with what: any change of the swarm or of the program's version gives another.
 fn file_name(job: &Job) -> String {
     let described = format!("{} {:?}", env!("CARGO_PKG_VERSION"), job.swarm);
     let hash = described.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| {
         (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3)
     });
-    let plain: String = job.key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let plain = job.key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let plain: String = plain.take(NAME_MAX).collect();
     format!("{plain}-{:03}-{hash:016x}.json", job.swarm.seed)
 }
 

@@ -25,12 +25,12 @@ pub struct Paper {
 }
 
 /// What a person types for a report, behind `cede repro`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Command {
     /// The paper, with `--sweep` or without.
     pub what: &'static str,
-    /// With `--reading`: another one of what the paper leaves open.
-    pub reading: Option<&'static str>,
+    /// With `--reading`: what the paper leaves open, read in these ways.
+    pub readings: Vec<&'static str>,
     /// With `--quick`: less than the paper has.
     pub quick: bool,
 }
@@ -38,7 +38,7 @@ pub struct Command {
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cede repro {}", self.what)?;
-        if let Some(reading) = self.reading {
+        for reading in &self.readings {
             write!(f, " --reading '{}'", reading.replace('\'', "'\\''"))?;
         }
         f.write_str(if self.quick { " --quick" } else { "" })
@@ -227,7 +227,7 @@ mod tests {
         let said = |quick| {
             let report = Report {
                 paper: Paper { name: "x", title: "X", lead: "A hundred peers.", quick: "Ten of them." },
-                command: Command { what: "x", reading: None, quick },
+                command: Command { what: "x", readings: Vec::new(), quick },
                 claims: Vec::new(),
                 parts: Vec::new(),
                 coverage: [2, 2],

@@ -19,7 +19,7 @@ mod results;
 pub mod setting;
 mod sweep;
 
-pub use reading::Reading;
+pub use reading::{Readings, UnknownReading};
 pub use results::{Request, Results};
 pub use sweep::{sweep_jobs, sweep_report};
 
@@ -40,24 +40,25 @@ alone, each once.",
 /// Draws and judges.
 #[must_use]
 pub fn report(results: &Results) -> Report {
-    draw_and_judge(results, None)
+    draw_and_judge(results, &Readings::default())
 }
 
-/// The same of swarms under another reading.
-fn draw_and_judge(results: &Results, reading: Option<&'static str>) -> Report {
-    let first = reading.map(|says| Part {
+/// The same of swarms under other readings.
+fn draw_and_judge(results: &Results, readings: &Readings) -> Report {
+    let first = (!readings.is_empty()).then(|| Part {
         heading: "Another reading".to_string(),
         prose: format!(
-            "What the paper leaves open is read in another way here: {says}. All else is as without."
+            "What the paper leaves open is read in another way here: {}. All else is as without.",
+            readings.says()
         ),
         picture: None,
         table: None,
     });
     let (name, figures) =
-        if reading.is_some() { ("tma12-reading", READING_FIGURES) } else { (PAPER.name, FIGURES) };
+        if readings.is_empty() { (PAPER.name, FIGURES) } else { ("tma12-reading", READING_FIGURES) };
     Report::new(
         Paper { name, ..PAPER },
-        Command { what: "tma12", reading, quick: results.request.quick },
+        Command { what: "tma12", readings: readings.names(), quick: results.request.quick },
         claims::claims(results),
         first.into_iter().chain(parts(results, figures)).collect(),
         &results.cells,

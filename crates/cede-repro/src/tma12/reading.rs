@@ -10,9 +10,9 @@ use cede_units::Duration;
 
 /// One way to read it.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub(super) struct Reading {
     /// What is read.
-    pub says: &'static str,
+    says: &'static str,
     change: fn(&mut Swarm),
 }
 
@@ -22,37 +22,104 @@ impl Reading {
     }
 
     /// The reading with this name, or the only one with this in its name.
-    ///
-    /// # Errors
-    /// The names of those that were meant, or of all.
-    pub fn named(text: &str) -> Result<Self, Vec<&'static str>> {
+    fn named(text: &str) -> Result<Self, UnknownReading> {
         let meant: Vec<Self> = READINGS.into_iter().filter(|reading| reading.says.contains(text)).collect();
         let exact = meant.iter().find(|reading| reading.says == text);
+        let unknown = |of: &[Self]| UnknownReading {
+            text: text.to_string(),
+            meant: of.iter().map(|reading| reading.says).collect(),
+        };
         match (exact, &meant[..]) {
             (Some(&reading), _) | (None, &[reading]) => Ok(reading),
-            (None, []) => Err(READINGS.iter().map(|reading| reading.says).collect()),
-            (None, several) => Err(several.iter().map(|reading| reading.says).collect()),
+            (None, []) => Err(unknown(&READINGS)),
+            (None, several) => Err(unknown(several)),
         }
     }
+}
 
-    /// The same swarms, read in this way.
-    pub(super) fn of(self, settings: Vec<(Setting, u32)>) -> impl Iterator<Item = (Swept, u32)> {
+/// No reading is meant by a text, or several are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownReading {
+    /// The text.
+    pub text: String,
+    /// The names of those that were meant, or of all.
+    pub meant: Vec<&'static str>,
+}
+
+/// Several readings at once: each changes what those before it have left.
+#[derive(Clone, Debug, Default)]
+pub struct Readings(Vec<Reading>);
+
+impl Readings {
+    /// The readings with these names, or with these in their names alone.
+    ///
+    /// # Errors
+    /// The first that means none, or several.
+    pub fn named(texts: &[String]) -> Result<Self, UnknownReading> {
+        texts.iter().map(|text| Reading::named(text)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The paper is read as in the report.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is read, reading by reading.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|reading| reading.says).collect()
+    }
+
+    /// What is read.
+    #[must_use]
+    pub fn says(&self) -> String {
+        self.names().join(" + ")
+    }
+
+    /// These, and one more on top of each: first nothing more, then all readings that change something else. One that takes back what
+    /// is read already is the same as alone.
+    pub(super) fn and_each(&self, request: Request) -> Vec<Self> {
+        let described = |readings: &Self| -> Vec<String> {
+            let swarms = readings.of(request.at_capacity(1));
+            swarms.map(|(swept, _)| format!("{:?}", swept.swarm(0))).collect()
+        };
+        let (mut all, mut known) = (Vec::new(), Vec::new());
+        for reading in READINGS {
+            let mut readings = self.clone();
+            let changes = reading.says != READINGS[0].says;
+            if changes || self.is_empty() {
+                readings.0.push(reading);
+            }
+            let swarms = described(&readings);
+            let is_that_alone = changes && !self.is_empty() && swarms == described(&Self(vec![reading]));
+            if !is_that_alone && !known.contains(&swarms) {
+                known.push(swarms);
+                all.push(readings);
+            }
+        }
+        all
+    }
+
+    /// The same swarms, read in these ways.
+    pub(super) fn of(&self, settings: Vec<(Setting, u32)>) -> impl Iterator<Item = (Swept, u32)> {
+        let (says, changes) = (self.says(), self.0.iter().map(|reading| reading.change).collect::<Vec<_>>());
         settings.into_iter().map(move |(setting, repetitions)| {
-            let key = format!("{}, {}", self.says, setting.key);
-            (Swept { key, change: self.change, setting }, repetitions)
+            let key = format!("{says}, {}", setting.key);
+            (Swept { key, changes: changes.clone(), setting }, repetitions)
         })
     }
 
-    /// All of the paper's swarms, read in this way.
+    /// All of the paper's swarms, read in these ways.
     #[must_use]
-    pub fn jobs(self, request: Request) -> Vec<Job> {
+    pub fn jobs(&self, request: Request) -> Vec<Job> {
         jobs(&self.of(request.settings()).collect::<Vec<_>>(), Swept::swarm)
     }
 
-    /// All claims, judged by swarms that are read in this way.
+    /// All claims, judged by swarms that are read in these ways.
     #[must_use]
-    pub fn report(self, request: Request, measured: Vec<Option<Measured>>) -> Report {
-        draw_and_judge(&Results::sorted(request, measured), Some(self.says))
+    pub fn report(&self, request: Request, measured: Vec<Option<Measured>>) -> Report {
+        draw_and_judge(&Results::sorted(request, measured), self)
     }
 }
 
@@ -128,10 +195,10 @@ fn race(rules: &mut Profile, other: Profile) {
     *rules = Profile { dialling: rules.dialling, duplicates: rules.duplicates, ..other };
 }
 
-/// One of the paper's swarms under a reading.
+/// One of the paper's swarms under readings.
 pub(super) struct Swept {
     key: String,
-    change: fn(&mut Swarm),
+    changes: Vec<fn(&mut Swarm)>,
     setting: Setting,
 }
 
@@ -144,7 +211,7 @@ impl Keyed for Swept {
 impl Swept {
     pub(super) fn swarm(&self, repetition: u32) -> Swarm {
         let mut swarm = self.setting.swarm(repetition);
-        (self.change)(&mut swarm);
+        self.changes.iter().for_each(|change| change(&mut swarm));
         swarm
     }
 }
@@ -161,20 +228,56 @@ mod tests {
         assert_eq!(named("2 upload slots"), Ok("2 upload slots"), "another one begins alike");
         assert_eq!(named("upload slots, pieces"), Ok("2 upload slots, pieces a quarter as large"));
         assert_eq!(named("pieces twice"), Ok("pieces twice as large"));
-        assert_eq!(named("nothing of the kind").unwrap_err().len(), READINGS.len());
-        assert!(named("slots").unwrap_err().contains(&"8 upload slots"));
+        assert_eq!(named("nothing of the kind").unwrap_err().meant.len(), READINGS.len());
+        assert!(named("slots").unwrap_err().meant.contains(&"8 upload slots"));
+    }
+
+    fn readings(texts: &[&str]) -> Readings {
+        Readings::named(&texts.iter().map(|text| (*text).to_string()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn a_sweep_on_top_of_a_reading_leaves_out_what_takes_it_back() {
+        let request = Request { quick: true };
+        let plain = Readings::default().and_each(request);
+        assert_eq!(plain.len(), READINGS.len());
+        let names =
+            |readings: &Readings| readings.and_each(request).iter().map(Readings::says).collect::<Vec<_>>();
+        let swept = names(&readings(&["2 upload slots"]));
+        assert_eq!(swept[..2], ["2 upload slots", "2 upload slots + pieces a quarter as large"]);
+        assert!(swept.contains(&"2 upload slots + Reno".to_string()));
+        // Another number of slots is read alone, and so is a client that has its own; smaller pieces with two slots are there already.
+        for gone in [
+            "8 upload slots",
+            "2 upload slots, pieces a quarter as large",
+            "mainline 4.0.2's rules but for the race",
+        ] {
+            assert!(!swept.contains(&format!("2 upload slots + {gone}")), "{swept:?}");
+        }
+        let both = readings(&["2 upload slots", "Reno"]);
+        let swarm = |readings: &Readings| {
+            let (swept, _) = readings.of(request.at_capacity(1)).next().unwrap();
+            format!("{:?}", swept.swarm(0))
+        };
+        assert_ne!(swarm(&both), swarm(&readings(&["2 upload slots"])));
+        assert_ne!(swarm(&both), swarm(&readings(&["Reno"])));
+        let report = both.report(request, numbered(&both.jobs(request))).to_markdown();
+        assert!(
+            report.contains("cede repro tma12 --reading '2 upload slots' --reading 'Reno' --quick"),
+            "{report}"
+        );
     }
 
     #[test]
     fn all_claims_are_judged_by_runs_of_the_reading() {
         for quick in [true, false] {
-            let (request, reading) = (Request { quick }, Reading::named("2 upload slots").unwrap());
+            let (request, reading) = (Request { quick }, readings(&["2 upload slots"]));
             let (plain, jobs) = (request.jobs(), reading.jobs(request));
             assert_eq!(jobs.len(), plain.len());
             assert!(
                 jobs.iter()
                     .zip(&plain)
-                    .all(|(job, plain)| job.key == format!("{}, {}", reading.says, plain.key))
+                    .all(|(job, plain)| job.key == format!("{}, {}", reading.says(), plain.key))
             );
             assert!(
                 jobs.iter()

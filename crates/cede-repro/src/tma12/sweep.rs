@@ -3,7 +3,7 @@
 //! One choice is changed at a time, so that each row says what that choice moves.
 
 use super::claims::{claims, means};
-use super::reading::{READINGS, Reading, Swept};
+use super::reading::{Readings, Swept};
 use super::{PAPER, Paper, Request, Results};
 use crate::swarms::{Cells, Claim, Command, Job, Measured, Part, Report, jobs, show};
 use cede_plot::{Cell, Table, Verdict};
@@ -12,19 +12,20 @@ use cede_plot::{Cell, Table, Verdict};
 const JUDGED: [&str; 12] = ["A5", "A6", "A7", "A8", "A9", "A10", "A11", "A12", "A13", "A14", "A16", "A17"];
 
 /// The swarms of one capacity under each reading, each with its repetitions, reading by reading.
-fn plan(request: Request) -> Vec<(Swept, u32)> {
-    READINGS.iter().flat_map(|&reading| reading.of(request.at_capacity(1))).collect()
+fn plan(request: Request, on_top_of: &Readings) -> Vec<(Swept, u32)> {
+    let each = on_top_of.and_each(request);
+    each.iter().flat_map(|readings| readings.of(request.at_capacity(1))).collect()
 }
 
-/// The swarms of the sweep.
+/// The swarms of the sweep: each reading, on top of these.
 #[must_use]
-pub fn sweep_jobs(request: Request) -> Vec<Job> {
-    jobs(&plan(request), Swept::swarm)
+pub fn sweep_jobs(request: Request, on_top_of: &Readings) -> Vec<Job> {
+    jobs(&plan(request, on_top_of), Swept::swarm)
 }
 
 /// The table of the sweep.
 #[must_use]
-pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report {
+pub fn sweep_report(request: Request, on_top_of: &Readings, measured: Vec<Option<Measured>>) -> Report {
     let per_reading: u32 = request.at_capacity(1).iter().map(|(_, repetitions)| repetitions).sum();
     let results = measured
         .chunks(per_reading as usize)
@@ -35,20 +36,20 @@ pub fn sweep_report(request: Request, measured: Vec<Option<Measured>>) -> Report
         heading: "What the paper leaves open".to_string(),
         prose: prose.to_string(),
         picture: None,
-        table: Some(table(results)),
+        table: Some(table(&on_top_of.and_each(request), results)),
     }];
     let paper = Paper { name: "tma12-sweep", ..PAPER };
-    let cells = Cells::sorted(plan(request), measured);
+    let cells = Cells::sorted(plan(request, on_top_of), measured);
     Report::new(
         paper,
-        Command { what: "tma12 --sweep", reading: None, quick: request.quick },
+        Command { what: "tma12 --sweep", readings: on_top_of.names(), quick: request.quick },
         Vec::new(),
         parts,
         &cells,
     )
 }
 
-fn table(results: impl Iterator<Item = Results>) -> Table {
+fn table(readings: &[Readings], results: impl Iterator<Item = Results>) -> Table {
     let headings = [
         "reading",
         "31: s",
@@ -60,13 +61,13 @@ fn table(results: impl Iterator<Item = Results>) -> Table {
         "do not hold",
     ];
     let mut table = Table::new(headings);
-    for (Reading { says, .. }, results) in READINGS.iter().zip(results) {
+    for (readings, results) in readings.iter().zip(results) {
         let judged = claims(&results);
         let time = |runs: &[Measured]| show(&means(runs, |run| run.mean_s), 0);
         let mixes = [25, 50, 75].map(|percent| results.mixed(percent, 1));
         let share = |runs: &[Measured]| mean_or_nothing(runs, |run| 100.0 * run.tcp_share);
         table.push([
-            Cell::from(*says),
+            Cell::from(readings.says()),
             time(results.homogeneous(31, 1)).into(),
             time(results.homogeneous(10, 1)).into(),
             time(results.homogeneous(5, 1)).into(),
@@ -97,6 +98,7 @@ fn of_verdict(claims: &[Claim], verdict: Verdict) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::reading::READINGS;
     use super::*;
     use std::collections::BTreeSet;
 
@@ -104,15 +106,16 @@ mod tests {
     fn each_reading_changes_something_and_is_judged_by_its_own_runs() {
         for quick in [true, false] {
             let request = Request { quick };
-            let jobs = sweep_jobs(request);
-            let of = |reading: &Reading| -> Vec<String> {
-                let own = jobs.iter().filter(|job| job.key.starts_with(&format!("{}, ", reading.says)));
+            let none = Readings::default();
+            let (jobs, readings) = (sweep_jobs(request, &none), none.and_each(request));
+            let of = |reading: &Readings| -> Vec<String> {
+                let own = jobs.iter().filter(|job| job.key.starts_with(&format!("{}, ", reading.says())));
                 own.map(|job| format!("{:?}", job.swarm)).collect()
             };
-            let different: BTreeSet<Vec<String>> = READINGS.iter().map(of).collect();
+            let different: BTreeSet<Vec<String>> = readings.iter().map(of).collect();
             assert_eq!(different.len(), READINGS.len(), "each reading changes something");
             // Only under the second reading is 31 before 10 before 5.
-            let second = READINGS[1].says;
+            let second = &*readings[1].says();
             let measured = jobs.iter().map(|job| {
                 let place =
                     ["31 at", "10 at", "5 at"].iter().position(|name| job.key.contains(&format!(", {name}")));
@@ -120,7 +123,7 @@ mod tests {
                     if job.key.starts_with(second) { 100.0 + place.unwrap_or(3) as f64 } else { 100.0 };
                 Some(Measured { mean_s, ..Measured::default() })
             });
-            let markdown = sweep_report(request, measured.collect()).to_markdown();
+            let markdown = sweep_report(request, &none, measured.collect()).to_markdown();
             let row = markdown.lines().find(|line| line.contains(second)).unwrap();
             let columns: Vec<&str> = row.split('|').map(str::trim).collect();
             assert!(columns[7].contains("A9") && columns[7].contains("A17"), "{row}");
@@ -132,8 +135,8 @@ mod tests {
     #[test]
     fn where_nothing_was_run_nothing_is_judged() {
         let request = Request { quick: true };
-        let nothing = vec![None; sweep_jobs(request).len()];
-        let markdown = sweep_report(request, nothing).to_markdown();
+        let nothing = vec![None; sweep_jobs(request, &Readings::default()).len()];
+        let markdown = sweep_report(request, &Readings::default(), nothing).to_markdown();
         assert!(!markdown.contains("NaN") && !markdown.contains("A9"), "{markdown}");
     }
 }

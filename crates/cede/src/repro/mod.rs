@@ -60,9 +60,10 @@ pub struct Args {
     /// tma12, rao10: in the place of the claims, what each choice moves that the paper leaves open
     #[arg(long)]
     pub sweep: bool,
-    /// tma12: all swarms and claims under one of the sweep's readings, by a part of its name; a report of its own, one to a folder [example: --reading '2 upload slots']
-    #[arg(long, value_name = "TEXT", conflicts_with = "sweep")]
-    pub reading: Option<String>,
+    /// tma12: all swarms and claims under one of the sweep's readings, by a part of its name, or under several where it is repeated; a report of its own, one to a folder; with
+    /// --sweep each other reading on top of these [example: --reading '2 upload slots']
+    #[arg(long, value_name = "TEXT")]
+    pub reading: Vec<String>,
     /// tma12, rao10: run only swarms with this in their name; may be repeated; of the others what is in the folder is
     /// taken [example: --only '20 kB/s, RTT 400 ms']
     #[arg(long, value_name = "TEXT")]
@@ -118,7 +119,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Paper::Lcn10 => lcn10::run(args),
         Paper::Ledbatpp => ledbatpp::run(args),
         Paper::Tma12 if args.sweep => swarms::run_tma12_sweep(args),
-        Paper::Tma12 if args.reading.is_some() => swarms::run_tma12_reading(args),
+        Paper::Tma12 if !args.reading.is_empty() => swarms::run_tma12_reading(args),
         Paper::Tma12 => swarms::run_tma12(args),
         Paper::Rao10 if args.sweep => swarms::run_rao10_sweep(args),
         Paper::Rao10 => swarms::run_rao10(args),
@@ -131,7 +132,7 @@ fn refuse_strays(args: &Args) -> Result<(), Failure> {
     if args.paper != Paper::Lcn10 && (!args.figure.is_empty() || args.sensitivity) {
         return Err(Failure::Usage("`--figure` and `--sensitivity` are for lcn10".to_string()));
     }
-    if args.paper != Paper::Tma12 && args.reading.is_some() {
+    if args.paper != Paper::Tma12 && !args.reading.is_empty() {
         return Err(Failure::Usage("`--reading` is for tma12".to_string()));
     }
     if !matches!(args.paper, Paper::Tma12 | Paper::Rao10) && args.sweep {
@@ -263,7 +264,7 @@ mod tests {
             capture: Vec::new(),
             world: None,
             sweep: false,
-            reading: None,
+            reading: Vec::new(),
             only: Vec::new(),
             iterations: None,
             quick: true,

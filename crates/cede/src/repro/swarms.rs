@@ -14,23 +14,26 @@ pub fn run_tma12(args: &Args) -> Result<(), Failure> {
     run(args, "tma12", &request.jobs(), |measured| tma12::report(&tma12::Results::sorted(request, measured)))
 }
 
-/// What that paper leaves open, swept.
+/// What that paper leaves open, swept, on top of readings where there are any.
 pub fn run_tma12_sweep(args: &Args) -> Result<(), Failure> {
-    let request = tma12::Request { quick: args.quick };
-    run(args, "tma12", &tma12::sweep_jobs(request), |measured| tma12::sweep_report(request, measured))
+    let (request, readings) = (tma12::Request { quick: args.quick }, readings(args)?);
+    let jobs = tma12::sweep_jobs(request, &readings);
+    run(args, "tma12", &jobs, |measured| tma12::sweep_report(request, &readings, measured))
 }
 
-/// All of that paper under one reading.
+/// All of that paper under other readings.
 pub fn run_tma12_reading(args: &Args) -> Result<(), Failure> {
-    let text = args.reading.as_deref().unwrap_or_default();
-    let reading = tma12::Reading::named(text).map_err(|meant| {
+    let (request, readings) = (tma12::Request { quick: args.quick }, readings(args)?);
+    run(args, "tma12", &readings.jobs(request), |measured| readings.report(request, measured))
+}
+
+fn readings(args: &Args) -> Result<tma12::Readings, Failure> {
+    tma12::Readings::named(&args.reading).map_err(|tma12::UnknownReading { text, meant }| {
         let names = meant.join("\n             ");
         Failure::Usage(format!(
             "--reading \"{text}\": no reading is meant by that alone\n  there are: {names}"
         ))
-    })?;
-    let request = tma12::Request { quick: args.quick };
-    run(args, "tma12", &reading.jobs(request), |measured| reading.report(request, measured))
+    })
 }
 
 /// The paper of P2P 2010.
