@@ -290,6 +290,7 @@ fn what_cannot_be_is_refused_in_words_and_changes_nothing() {
         ("torrent-set", json!({ "ids": id, "downloadLimit": 5 }), "downloadLimit is not known here"),
         ("torrent-set", json!({ "ids": id, "files-wanted": ["a"] }), "numbers of files"),
         ("torrent-remove", json!({}), "ids"),
+        ("torrent-verify", json!({ "ids": id }), "when it is started"),
         ("session-set", json!({ "speed-limit-up": 0 }), "kB/s"),
         ("session-set", json!({ "alt-speed-enabled": true }), "not known here"),
         ("free-space", json!({ "path": "/nowhere" }), "/nowhere"),

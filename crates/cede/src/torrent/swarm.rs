@@ -22,6 +22,16 @@ pub const GOODBYE: Duration = Duration::from_secs(3);
 /// Whoever interrupts does not wait for one that is slow.
 const HASTY_GOODBYE: Duration = Duration::from_millis(1_500);
 
+/// It is looked so often whether somebody reads.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Waits until nobody reads standard output any more.
+pub async fn unread() {
+    while !screen::is_unread() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 /// Runs a verb on one thread, as sessions need it.
 pub fn run<T>(verb: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

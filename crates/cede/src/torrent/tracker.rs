@@ -1,7 +1,7 @@
 //! `cede torrent tracker`.
 
 use super::args::TrackerArgs;
-use super::{read_metainfo, source_name};
+use super::{read_metainfo, source_name, swarm};
 use crate::carry::numbers;
 use crate::dataset::date;
 use crate::failure::Failure;
@@ -13,9 +13,6 @@ use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
-
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs a tracker until Ctrl-C.
 pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
@@ -25,7 +22,7 @@ pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
     };
     let only = args.only.iter().map(|path| Ok(read(path)?.info.info_hash()));
     let only = only.collect::<Result<Vec<_>, Failure>>()?;
-    super::swarm::run(async {
+    swarm::run(async {
         let tracker = bind(args, &only)?;
         let address = tracker.local_addr().map_err(|error| Failure::Failed(error.to_string()))?;
         let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { host(address.ip()) };
@@ -34,7 +31,7 @@ pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
         tokio::select! {
             () = tracker.run() => {}
             () = interrupt::asked() => {}
-            () = unread() => return Ok(()),
+            () = swarm::unread() => return Ok(()),
         }
         Err(Failure::Interrupted("the tracker has ended".to_owned()))
     })
@@ -42,13 +39,6 @@ pub fn tracker(args: &TrackerArgs) -> Result<(), Failure> {
 
 fn host(ip: IpAddr) -> String {
     if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() }
-}
-
-/// Waits until nobody reads standard output any more.
-async fn unread() {
-    while !screen::is_unread() {
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
 }
 
 fn bind(args: &TrackerArgs, only: &[[u8; 20]]) -> Result<Tracker, Failure> {

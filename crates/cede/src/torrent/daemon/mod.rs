@@ -47,6 +47,7 @@ async fn serve(args: &DaemonArgs, auth: Auth, store: Store) -> Result<(), Failur
         never = server.run(listener) => match never {},
         () = interrupt::asked() => Err(Failure::Interrupted("torrents go on when it is begun anew".to_owned())),
         () = daemon.closed() => Ok(()),
+        () = swarm::unread() => Ok(()),
     };
     daemon.end().await;
     outcome

@@ -245,6 +245,8 @@ impl Daemon {
         let outcome = self.run(entry, stop).await;
         self.hub.board(|board| board.over(entry.row));
         match outcome {
+            // Nobody hears any more how it goes: that ends all of them, for this time.
+            Ok(()) if screen::is_unread() => {}
             Ok(()) => {
                 entry.is_finished.set(true);
                 entry.kept.borrow_mut().is_paused = true;

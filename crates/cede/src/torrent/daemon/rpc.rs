@@ -60,7 +60,12 @@ async fn carry_out(daemon: &Rc<Daemon>, method: &str, arguments: &Arguments) -> 
         }
         _ => match for_each(method) {
             Some(act) => {
-                chosen(daemon, arguments)?.iter().for_each(|entry| act(daemon, entry));
+                let chosen = chosen(daemon, arguments)?;
+                if method == "torrent-verify" && !chosen.iter().all(|entry| entry.is_under_way()) {
+                    let text = "what is there of a stopped torrent is checked when it is started";
+                    return Err(Failure::Usage(text.to_owned()));
+                }
+                chosen.iter().for_each(|entry| act(daemon, entry));
                 Ok(Map::new())
             }
             None => Err(Failure::Usage(format!("no such method here: {method}"))),
