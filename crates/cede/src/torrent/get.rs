@@ -1,11 +1,12 @@
 //! `cede torrent get` and `cede torrent seed`: one torrent or several.
 
-use super::args::{GetArgs, SeedArgs, SwarmArgs};
+use super::args::{GetArgs, SeedArgs};
 use super::board::Board;
 use super::duty::Duty;
 use super::hub::Hub;
 use super::job::{self, Job, Verb};
 use super::place::{Place, Written, check_data, check_folder, make_folder};
+use super::swarm_args::SwarmArgs;
 use super::{source, source_name, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;

@@ -1,10 +1,10 @@
 //! What the torrents of one process share: a port, limits, nodes of the hash table, the router's ports, the screen.
 
-use super::args::SwarmArgs;
 use super::board::Board;
 use super::port::{self, Mapped, News};
 use super::said::{self, Said};
 use super::swarm;
+use super::swarm_args::SwarmArgs;
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;

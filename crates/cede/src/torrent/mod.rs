@@ -7,6 +7,7 @@ mod board;
 mod control;
 mod daemon;
 mod duty;
+mod forms;
 mod gauge;
 mod get;
 mod hub;
@@ -20,6 +21,7 @@ mod seek;
 mod show;
 mod source;
 mod swarm;
+mod swarm_args;
 mod tracker;
 mod verify;
 

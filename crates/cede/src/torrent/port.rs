@@ -1,6 +1,6 @@
 //! Ports of a router that lead to ours, as far as a person and a program see them.
 
-use super::args::SwarmArgs;
+use super::swarm_args::SwarmArgs;
 use cede_bt::gateway::Protocol;
 use cede_bt::{Family, Transport};
 use cede_torrent::gateway::{Keeper, Mapping, keep};

@@ -1,10 +1,10 @@
 //! From a magnet link to its torrent: who is asked, and what becomes of those who were told of us.
 
 use super::alone::Alone;
-use super::args::SwarmArgs;
 use super::asking::Asking;
 use super::hub::Hub;
 use super::swarm::{self, peer_id};
+use super::swarm_args::SwarmArgs;
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;

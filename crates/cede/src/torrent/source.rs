@@ -1,6 +1,7 @@
 //! What is to be downloaded: a torrent from a file, a URL or a magnet link, and which of its files.
 
-use super::args::{GetArgs, of_schemes};
+use super::args::GetArgs;
+use super::forms::of_schemes;
 use super::hub::Hub;
 use super::seek::{Source, follow, nothing_came};
 use super::{read_metainfo, source_name};

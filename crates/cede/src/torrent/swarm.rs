@@ -1,6 +1,6 @@
 //! What `get` and `seed` need to be part of swarms.
 
-use super::args::SwarmArgs;
+use super::swarm_args::SwarmArgs;
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::{Disposition, Family};
@@ -115,7 +115,7 @@ pub const fn parting_time(failure: &Failure) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::torrent::args::NamedPeer;
+    use crate::torrent::swarm_args::NamedPeer;
     use clap::Parser;
 
     #[derive(Parser)]

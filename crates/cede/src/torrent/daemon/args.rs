@@ -1,7 +1,7 @@
 //! The options of `cede torrent daemon`.
 
-use crate::torrent::args::SwarmArgs;
 use crate::torrent::duty::UntilArgs;
+use crate::torrent::swarm_args::SwarmArgs;
 use clap::{Args, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
