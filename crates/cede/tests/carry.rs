@@ -478,6 +478,20 @@ fn proxies_carry_many_connections_at_once_and_their_half_closes() {
     assert_eq!((&last["to_tcp_bytes"], &last["failures"]), (&last["to_utp_bytes"], &Value::from(0)));
 }
 
+/// The last interval ends with the proxy, and is shorter than the others.
+#[test]
+fn rates_of_a_proxy_are_those_of_the_time_that_has_passed() {
+    let place = Folder::new("rates");
+    for interval in ["0", "3600"] {
+        let (_exit, entrance, port) = proxies(&place, tcp_server(echo), [&[], &["--json", "-i", interval]]);
+        twenty_come_back(port);
+        entrance.interrupt();
+        let last = entrance.end().exits(130).last();
+        // No test lasts ten minutes.
+        assert!(last["to_utp_bits_per_second"].as_u64().unwrap() > 2_000_190 * 8 / 600, "{last}");
+    }
+}
+
 #[test]
 fn proxies_carry_resets_and_say_when_the_server_is_not_there() {
     let place = Folder::new("reset");

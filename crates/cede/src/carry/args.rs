@@ -358,7 +358,7 @@ pub struct ProxyArgs {
     /// How many connections at once; more are reset
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=2500))]
     pub max_connections: u16,
-    /// How often to print a line where something moves; 0 for none
+    /// How often to print a line where something moves; 0 for none before the end
     #[arg(short = 'i', long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     pub interval: Duration,
     /// What this side sends with

@@ -43,6 +43,8 @@ struct Office {
     interval: Option<std::time::Duration>,
     next: Instant,
     before: Totals,
+    /// When that was.
+    told: Instant,
     connections: JoinSet<()>,
     /// Places for connections; whoever has not shown a key yet has none.
     places: Arc<Semaphore>,
@@ -62,11 +64,12 @@ impl Office {
     fn new(args: &ProxyArgs, key: Option<&Key>) -> Self {
         let interval = (!args.interval.is_zero())
             .then(|| std::time::Duration::from_secs_f64(args.interval.as_secs_f64().max(0.05)));
-        let next = Instant::now() + interval.unwrap_or_default();
+        let told = Instant::now();
+        let next = told + interval.unwrap_or_default();
         let (traffic, before, connections) = Default::default();
         let (json, is_protected) = (args.json, key.is_some());
         let places = Arc::new(Semaphore::new(usize::from(args.max_connections)));
-        Self { traffic, json, interval, next, before, connections, places, is_protected }
+        Self { traffic, json, interval, next, before, told, connections, places, is_protected }
     }
 
     /// What there is to do beside taking up connections.
@@ -126,13 +129,14 @@ impl Office {
     /// A line, where there is news, and in JSON always.
     fn tell(&mut self) {
         let now = self.totals();
-        let look = Look::new(now, self.before, self.interval.unwrap_or_default(), &self.traffic);
+        // The last one before the end is shorter than the others.
+        let look = Look::new(now, self.before, self.told.elapsed(), &self.traffic);
         if self.json {
             screen::report_json_line(&look.document(self.is_protected));
         } else if now != self.before {
             screen::mention(&look.line());
         }
-        self.before = now;
+        (self.before, self.told) = (now, Instant::now());
         self.next = Instant::now() + self.interval.unwrap_or_default();
     }
 
