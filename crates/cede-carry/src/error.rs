@@ -27,6 +27,8 @@ pub enum WireError {
     Refused(String),
     /// The other side gave up: why.
     Failed(String),
+    /// This side gave up: why.
+    GaveUp(String),
     /// One side has a key and the other none, or they have not the same.
     Seal(SealError),
 }
@@ -50,6 +52,7 @@ impl fmt::Display for WireError {
             ),
             Self::Refused(text) => write!(f, "the other end refuses: {}", printable(text.as_bytes())),
             Self::Failed(text) => write!(f, "the other end gave up: {}", printable(text.as_bytes())),
+            Self::GaveUp(text) => f.write_str(text),
             Self::Seal(error) => error.fmt(f),
         }
     }

@@ -267,7 +267,7 @@ impl Client<'_> {
         let session = Session::open(&server.sessions, self.peer.ip(), plan.clone(), controller)?;
         self.tell(Event::TestBegins(plan));
         let outcome = session.run(link, stop, |samples| self.tell(Event::TestRuns(samples.to_vec()))).await;
-        if let Err(WireError::Failed(text)) = &outcome {
+        if let Err(WireError::GaveUp(text)) = &outcome {
             let _ = link.writer.send(&Message::Failed(text.clone())).await;
         }
         self.tell(Event::TestEnds(outcome));
@@ -372,7 +372,11 @@ impl Client<'_> {
         };
         let name = share.name.clone();
         let nameless = |text: String| text.replace(&share.path.display().to_string(), &name);
-        let source = Source::file(&share.path).map_err(nameless)?.labelled(&name);
+        let path = share.path.clone();
+        // Opening a pipe waits for who writes to it, and others are to be served meanwhile.
+        let opened = tokio::task::spawn_blocking(move || Source::file(&path)).await;
+        let opened = opened.unwrap_or_else(|error| Err(error.to_string()));
+        let source = opened.map_err(nameless)?.labelled(&name);
         let bytes = source.offer().bytes;
         let welcomed = link.writer.send(&Message::Welcome(0)).await;
         self.tell(Event::FileBegins { name, bytes, is_given: true });

@@ -107,6 +107,21 @@ fn ctrl_c_ends_a_test_with_what_there_is() {
     serve.end().exits(130);
 }
 
+/// Whichever is seen first, that somebody asks for the end or what that cuts off.
+#[test]
+fn ctrl_c_ends_who_serves_once_like_any_other() {
+    let place = Folder::new("once");
+    for _ in 0..4 {
+        let (serve, to) = server(&place, &["--once"]);
+        let mut send = place.start(&["send", &to, "-t", "600", "-i", "0.2"]);
+        send.out_line("bit/s");
+        serve.interrupt();
+        let served = serve.end().exits(130);
+        assert_eq!(served.last()["error"], "the server was stopped");
+        send.end().exits(1).complains("the other end gave up: the server was stopped");
+    }
+}
+
 #[test]
 fn files_of_all_sizes_arrive_as_they_are_and_nothing_is_overwritten() {
     let place = Folder::new("sizes");

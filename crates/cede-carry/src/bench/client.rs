@@ -17,6 +17,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How long the other side may take for its last report.
 const LAST_WORD: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long our own end may take to arrive where the test has broken.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// How much later than our own interval the other side's may end.
 const REPORT_LATE: std::time::Duration = std::time::Duration::from_millis(150);
@@ -142,7 +144,12 @@ impl Client {
         let there = std::mem::take(&mut running.there);
         drop(running);
         let outcome = Outcome { here, there, was_stopped: *ended.as_ref().unwrap_or(&false) };
-        self.control.part().await;
+        let parting = self.control.part();
+        match ended {
+            Ok(_) => parting.await,
+            // Who has fallen silent acknowledges nothing any more.
+            Err(_) => drop(tokio::time::timeout(FAREWELL, parting).await),
+        }
         ended.map(|_| outcome.clone()).map_err(|error| (error, outcome))
     }
 }

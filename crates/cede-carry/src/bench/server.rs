@@ -93,7 +93,7 @@ impl Session {
                 return Ok(samples);
             }
             if Instant::now() > overtime {
-                return Err(WireError::Failed(format!("the test did not end in {}", span_since(began))));
+                return Err(WireError::GaveUp(format!("the test did not end in {}", span_since(began))));
             }
         }
     }
@@ -114,7 +114,7 @@ impl Session {
 
     fn flow(&self, line: Line) -> Result<Flow, WireError> {
         if let Some(choice) = &self.controller {
-            line.set_controller(choice).map_err(|error| WireError::Failed(error.to_string()))?;
+            line.set_controller(choice).map_err(|error| WireError::GaveUp(error.to_string()))?;
         }
         let role = if self.plan.reverse { Role::Sender } else { Role::Receiver };
         Ok(Flow::start(line, role, &self.plan))
@@ -141,7 +141,7 @@ impl Running<'_> {
         watch: &mut impl FnMut(&[Sample]),
     ) -> Result<Option<Vec<Sample>>, WireError> {
         tokio::select! {
-            () = stop.asked() => return Err(WireError::Failed("the server was stopped".to_owned())),
+            () = stop.asked() => return Err(WireError::GaveUp("the server was stopped".to_owned())),
             () = sleep_until(self.next) => {
                 let samples = self.samples();
                 watch(&samples);

@@ -13,7 +13,10 @@ use cede_carry::{Allowed, Event, Server, Share, Stop};
 use cede_real::UtpSocket;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -50,20 +53,46 @@ fn allowed(args: &ServeArgs) -> Result<Allowed, Failure> {
         )));
     }
     let takes = args.dir.clone().map(|folder| Destination::Folder { folder, force: args.force });
-    let shares = args.files.iter().map(share).collect::<Result<Vec<_>, _>>()?;
+    let shares = args.files.iter().map(|path| share(path)).collect::<Result<Vec<_>, _>>()?;
+    refuse_namesakes(&shares)?;
     let name = "`cede serve`".to_owned();
     Ok(Allowed { name, tests: true, takes, most_bytes: args.max_size, shares })
 }
 
-fn share(path: &std::path::PathBuf) -> Result<Share, Failure> {
+fn share(path: &Path) -> Result<Share, Failure> {
     // What cannot be read is better said now than to whoever asks for it.
-    interrupt::while_reading(|| std::fs::File::open(path))
-        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", screen::named(path))))?;
+    readable(path).map_err(|error| {
+        let text = format!("cannot read {}: {error}", screen::named(path));
+        match error.kind() {
+            ErrorKind::PermissionDenied => Failure::NotPermitted(text),
+            _ => Failure::Usage(text),
+        }
+    })?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     match path.is_dir() {
         true => Err(Failure::Usage(format!("{} is a folder: name its files", screen::named(path)))),
-        false => Ok(Share { name: safe_name(&name), path: path.clone() }),
+        false => Ok(Share { name: safe_name(&name), path: path.to_path_buf() }),
     }
+}
+
+/// Opens what can be opened again. Who writes to a pipe would take this for its reader, and end with it.
+fn readable(path: &Path) -> io::Result<()> {
+    if std::fs::metadata(path)?.is_file() {
+        interrupt::while_reading(|| File::open(path))?;
+    }
+    Ok(())
+}
+
+/// Each file is asked for by its name alone.
+fn refuse_namesakes(shares: &[Share]) -> Result<(), Failure> {
+    for (index, share) in shares.iter().enumerate() {
+        if let Some(other) = shares[..index].iter().find(|other| other.name == share.name) {
+            let [one, two] = [other, share].map(|share| screen::named(&share.path));
+            let name = &share.name;
+            return Err(Failure::Usage(format!("{one} and {two} would both be asked for as {name}")));
+        }
+    }
+    Ok(())
 }
 
 fn about(allowed: &Allowed) -> String {
@@ -96,8 +125,15 @@ pub async fn answer_all(
                 conversations.spawn(async move { server.answer(stream, stop).await });
             }
             Some(_) = conversations.join_next(), if !conversations.is_empty() => {}
-            Some(outcome) = ended.recv() => if once { break outcome },
-            () = stop.asked() => break Err(Failure::Interrupted("no longer waiting".to_owned())),
+            Some(outcome) = ended.recv() => if once {
+                // What was cut off because somebody asked for the end may be told before that is seen here.
+                break outcome.map_err(|failure| match failure {
+                    Failure::Interrupted(_) => failure,
+                    _ if stop.is_asked() => no_longer(),
+                    _ => failure,
+                });
+            },
+            () = stop.asked() => break Err(no_longer()),
         }
     };
     server.close_door();
@@ -106,6 +142,10 @@ pub async fn answer_all(
     let _ =
         tokio::time::timeout(patience, async { while conversations.join_next().await.is_some() {} }).await;
     outcome
+}
+
+fn no_longer() -> Failure {
+    Failure::Interrupted("no longer waiting".to_owned())
 }
 
 /// A test that runs, or a file.
@@ -137,7 +177,7 @@ impl Teller {
         let outcome = match event {
             Event::TestEnds(Ok(_)) | Event::FileEnds(Ok(_)) => Ok(()),
             Event::TestEnds(Err(error)) => Err(Failure::Failed(error.to_string())),
-            Event::FileEnds(Err(error)) => Err(Failure::Failed(error.to_string())),
+            Event::FileEnds(Err(error)) => Err(super::transfer::failure(error)),
             _ => return,
         };
         let _ = self.over.send(outcome);
