@@ -312,6 +312,14 @@ fn a_part_that_is_not_the_beginning_is_sent_anew_and_ctrl_c_keeps_it() {
     assert!(place.read("inbox/film") == octets);
 }
 
+/// Nobody but root may read it from now on.
+fn forbid(path: &Path) {
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
 #[test]
 fn what_cannot_be_read_or_written_is_said_in_words() {
     let place = Folder::new("errors");
@@ -319,7 +327,15 @@ fn what_cannot_be_read_or_written_is_said_in_words() {
     place.cede(&["send", ".", "127.0.0.1"]).exits(1).complains("tar c");
     place.cede(&["serve", "--dir", "nowhere"]).exits(2).complains("mkdir");
     place.cede(&["recv", "-o", "nowhere/file"]).exits(2).complains("mkdir");
+    place.cede(&["recv", "127.0.0.1:1", "-o", "nowhere/"]).exits(2).complains("mkdir");
+    let document = place.cede(&["send", "no-such-file", "127.0.0.1", "--json"]).exits(1).json();
+    assert!(document["error"].as_str().unwrap().contains("no-such-file"), "{document}");
     place.write_pattern("there", 1);
+    place.cede(&["serve", "there", "./there"]).exits(2).complains("both be asked for as there");
+    forbid(&place.path("there"));
+    if fs::File::open(place.path("there")).is_err() {
+        place.cede(&["serve", "there"]).exits(3).complains("cannot read there");
+    }
     place.cede(&["recv", "-o", "there"]).exits(1).complains("--force");
     fs::create_dir(place.path("inbox")).unwrap();
     let (_serve, to) = server(&place, &["--dir", "inbox", "--max-size", "10B"]);
@@ -330,7 +346,8 @@ fn what_cannot_be_read_or_written_is_said_in_words() {
         let mut recv = place.start(&["recv", "-p", "0", "--bind", "127.0.0.1", "-o", "/dev/full"]);
         let to = format!("127.0.0.1:{}", port_of(&mut recv));
         place.cede(&["send", "long", &to]).exits(1).complains("No space left");
-        recv.end().exits(1).complains("make room");
+        let told = recv.end().exits(1).complains("make room");
+        assert!(!told.err.contains("kept"), "{}", told.err);
         let (_serve, to) = server(&place, &[]);
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let mut send = place.command(["send", &to, "-t", "1", "-i", "0.2", "--json-stream"]);
@@ -399,6 +416,7 @@ fn wrong_words_are_usage_errors_that_say_what_is_right() {
         (&["send", "127.0.0.1", "-s", "gain"], "PARAM=VALUE"),
         (&["send", "127.0.0.1:99999"], "65535"),
         (&["send", "file", "127.0.0.1", "-t", "5"], "-t is for tests"),
+        (&["send", "127.0.0.1", "--as", "file"], "--as is for files"),
         (&["pipe", "-l", "everywhere"], "ADDRESS:PORT"),
         (&["proxy", "--to", "127.0.0.1:1"], "--listen"),
         (&["proxy", "--listen", "everywhere", "--to", "127.0.0.1:1"], "loopback"),

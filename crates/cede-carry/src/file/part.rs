@@ -334,10 +334,12 @@ impl Place {
     }
 
     fn refused(&self, error: &io::Error) -> String {
-        let what = if error.kind() == ErrorKind::StorageFull {
-            "; make room and send it again: what has arrived is kept"
-        } else {
-            ""
+        let what = match (error.kind(), &self.output) {
+            (ErrorKind::StorageFull, Output::Part { .. }) => {
+                "; make room and send it again: what has arrived is kept"
+            }
+            (ErrorKind::StorageFull, Output::Stream(_)) => "; make room and send it again",
+            _ => "",
         };
         format!("cannot write {} beyond octet {}: {error}{what}", self.label, self.at)
     }

@@ -32,10 +32,12 @@ pub async fn send(
 ) -> Result<Moved, TransferError> {
     let ticker = Ticker::new(source.offer().bytes);
     let heard = (0, Instant::now());
+    let (label, name) = source.names();
     let mut sending = Sending { reader: &mut link.reader, line: &link.line, ticker, heard, attendant };
     let outcome = sending.go(&mut link.writer, source).await;
     let why = match &outcome {
-        Err(TransferError::Source(text)) => text.clone(),
+        // Where on this machine it is, is nobody else's business.
+        Err(TransferError::Source(text)) => text.replace(&label, &name),
         Err(TransferError::Stopped) => "the sender was stopped".to_owned(),
         _ => return outcome,
     };

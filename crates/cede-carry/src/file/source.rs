@@ -53,9 +53,9 @@ impl Source {
             let how = format!("tar c {label} | cede send - HOST:PORT");
             return Err(format!("{label} is a folder; pack it on the way: {how}"));
         }
-        let file = File::open(path).map_err(unreadable)?;
+        let mut file = File::open(path).map_err(unreadable)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if !metadata.is_file() {
+        if !metadata.is_file() || is_unmeasured(&mut file, &metadata).map_err(unreadable)? {
             return Ok(Self::stream(Box::new(file), &name, label));
         }
         let offer = Offer { name, bytes: Some(metadata.len()), modified: modified(&metadata) };
@@ -85,6 +85,11 @@ impl Source {
     pub(crate) fn labelled(mut self, label: &str) -> Self {
         label.clone_into(&mut self.label);
         self
+    }
+
+    /// What it is called here in what goes wrong, and what it is called by others.
+    pub(crate) fn names(&self) -> (String, String) {
+        (self.label.clone(), self.offer.name.clone())
     }
 
     /// What the receiver is told.
@@ -232,6 +237,13 @@ pub(crate) struct Pump {
     pub pieces: mpsc::Receiver<Piece>,
     /// Where buffers go back.
     pub spent: std_mpsc::Sender<Vec<u8>>,
+}
+
+/// Whether it calls itself empty and is not, as those below `/proc` do: how long it is shows at its end alone.
+fn is_unmeasured(file: &mut File, metadata: &Metadata) -> io::Result<bool> {
+    let has_more = metadata.len() == 0 && file.read(&mut [0; 1])? > 0;
+    file.rewind()?;
+    Ok(has_more)
 }
 
 fn modified(metadata: &Metadata) -> Option<Modified> {

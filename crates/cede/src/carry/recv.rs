@@ -12,7 +12,7 @@ use cede_carry::message::Purpose;
 use cede_carry::{Allowed, Event, Key, Server, Stop};
 use cede_real::StreamConfig;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{PathBuf, is_separator};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -39,7 +39,10 @@ fn destination(args: &RecvArgs) -> Result<Destination, Failure> {
         return Ok(Destination::Stdout);
     }
     // What will not work later is better said before anybody waits.
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let is_folder =
+        output.as_os_str().as_encoded_bytes().last().is_some_and(|last| is_separator(char::from(*last)));
+    let folder = if is_folder { Some(output.as_path()) } else { output.parent() };
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         let folder = screen::named(folder);
         return Err(Failure::Usage(format!("-o: there is no folder {folder}; make it: mkdir -p {folder}")));

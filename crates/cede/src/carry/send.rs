@@ -52,6 +52,9 @@ fn test(args: &SendArgs, host: &str) -> Result<(), Failure> {
     if Path::new(host).is_file() {
         return Err(Failure::Usage(format!("whereto? write: cede send {host} HOST:PORT")));
     }
+    if args.name.is_some() {
+        return Err(Failure::Usage("--as is for files, and does not go with a test".to_owned()));
+    }
     let target = target(host, args.port)?;
     let (spec, config) = stream_config(&args.controller)?;
     let plan = plan(args, &spec)?;

@@ -20,11 +20,11 @@ use std::path::Path;
 pub fn send_file(args: &SendArgs, file: &OsStr, host: &str) -> Result<(), Failure> {
     let target = target(host, args.port)?;
     let (_, config) = stream_config(&args.controller)?;
-    let mut source = source(file)?;
+    let is_json = args.json || args.json_stream;
+    let mut source = source(file).map_err(|failure| tell_failure(failure, is_json))?;
     if let Some(name) = &args.name {
         source = source.named(name);
     }
-    let is_json = args.json || args.json_stream;
     let key = key::load(&args.key)?;
     super::run(|stop| carry_out(target, config, key, source, is_json, stop))
 }
