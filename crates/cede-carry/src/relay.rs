@@ -111,14 +111,9 @@ impl Drop for Entry<'_> {
 /// # Errors
 /// [`RelayError`]; the program's connection has been reset then.
 pub async fn enter(tcp: TcpStream, mut link: Link, traffic: &Traffic) -> Result<(), RelayError> {
-    let greeted = greet(&mut link.reader, &mut link.writer, Purpose::Relay).await;
-    match greeted {
-        Ok(_) => carry(tcp, link, traffic).await,
-        Err(error) => {
-            reset(&tcp);
-            Err(error.into())
-        }
-    }
+    break_off_when_dropped(&tcp);
+    greet(&mut link.reader, &mut link.writer, Purpose::Relay).await?;
+    carry(tcp, link, traffic).await
 }
 
 /// Answers a stream that another proxy has opened, and carries its connection to a TCP server.
@@ -138,6 +133,7 @@ pub async fn leave(mut link: Link, server: &str, traffic: &Traffic) -> Result<()
     let connected = timeout(PATIENCE, TcpStream::connect(server)).await;
     match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(tcp) => {
+            break_off_when_dropped(&tcp);
             link.writer.send(&Message::Welcome(0)).await.map_err(WireError::from)?;
             carry(tcp, link, traffic).await
         }
@@ -161,13 +157,13 @@ async fn carry(mut tcp: TcpStream, link: Link, traffic: &Traffic) -> Result<(), 
     };
     match carried {
         Ok(_) => {
+            end_when_dropped(&tcp);
             let _ = writer.end().await;
             line.delivered().await;
             Ok(())
         }
         Err(error) => {
             // A reset takes what is under way with it, on either kind of connection.
-            reset(&tcp);
             line.abort();
             Err(error)
         }
@@ -216,7 +212,14 @@ async fn down(
     }
 }
 
-/// Lets the connection end with a RST once it is dropped.
-fn reset(tcp: &TcpStream) {
+/// Lets a connection end with a RST once it is dropped, and where the process ends as well: whoever is at its other end would take a
+/// FIN for the end of what is carried.
+pub fn break_off_when_dropped(tcp: &TcpStream) {
     let _ = tcp.set_zero_linger();
+}
+
+/// What has ended in both directions may take its time to arrive.
+#[expect(deprecated, reason = "a time to wait for would block the thread, and this is none")]
+fn end_when_dropped(tcp: &TcpStream) {
+    let _ = tcp.set_linger(None);
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use support::carried::{
     SLOWLY, connect, echo, port_of, proxies, server, tcp_server, twenty_come_back, wait_for,
 };
-use support::{Finished, Folder, free_port, pattern};
+use support::{Finished, Folder, PATIENCE, free_port, pattern};
 
 fn has_ipv6() -> bool {
     UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
@@ -541,6 +541,25 @@ fn proxies_carry_resets_and_say_when_the_server_is_not_there() {
     assert!(connect(port).read(&mut [0; 1]).is_err());
     let told = entrance.says("refuses");
     assert!(told.contains("cannot connect to 127.0.0.1:"), "{told}");
+}
+
+/// A cut is no end, for a program as for its server.
+#[test]
+fn connections_of_a_proxy_that_ends_are_reset() {
+    for (is_exit, is_killed) in [(true, true), (true, false), (false, true), (false, false)] {
+        let place = Folder::new("proxy-ends");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (exit, entrance, port) = proxies(&place, listener.local_addr().unwrap().port(), [&[], &[]]);
+        let mut near = connect(port);
+        near.write_all(b"x").unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        far.set_read_timeout(Some(PATIENCE)).unwrap();
+        far.read_exact(&mut [0; 1]).unwrap();
+        let (proxy, connection) = if is_exit { (&exit, &mut far) } else { (&entrance, &mut near) };
+        proxy.signal(if is_killed { "-KILL" } else { "-INT" });
+        let error = connection.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{is_exit} {is_killed}: {error}");
+    }
 }
 
 #[test]

@@ -89,10 +89,8 @@ impl Office {
 
     /// Takes up a program's connection, or resets it where there are enough.
     fn take_tcp(&mut self, tcp: TcpStream, peer: SocketAddr, dialer: &Arc<Dialer>) {
-        let Some(place) = take_place(&self.places, peer) else {
-            let _ = tcp.set_zero_linger();
-            return;
-        };
+        relay::break_off_when_dropped(&tcp);
+        let Some(place) = take_place(&self.places, peer) else { return };
         let (dialer, traffic) = (Arc::clone(dialer), Arc::clone(&self.traffic));
         self.connections.spawn(async move {
             let outcome = dialer.carry(tcp, &traffic).await;
@@ -269,11 +267,7 @@ struct Dialer {
 
 impl Dialer {
     async fn carry(&self, tcp: TcpStream, traffic: &Traffic) -> Result<(), RelayError> {
-        let linked = self.link().await;
-        if linked.is_err() {
-            let _ = tcp.set_zero_linger();
-        }
-        relay::enter(tcp, linked?, traffic).await
+        relay::enter(tcp, self.link().await?, traffic).await
     }
 
     /// A link over a stream of its own.
