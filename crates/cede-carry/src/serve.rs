@@ -45,6 +45,8 @@ pub struct Allowed {
     pub tests: bool,
     /// They may send files, to there.
     pub takes: Option<Destination>,
+    /// One file is taken, whatever it is called, and others wait until it has come.
+    pub takes_one: bool,
     /// Files may be so long at most.
     pub most_bytes: Option<u64>,
     /// They may ask for these files.
@@ -305,11 +307,11 @@ impl Client<'_> {
     ) -> Result<Moved, TransferError> {
         let mut quiet = |_: &Progress| {};
         let offer = file::offered(link, &mut Attendant { stop: stop.clone(), watch: &mut quiet }).await?;
-        let path = destination.path_for(&offer);
+        let is_one = self.server.allowed.takes_one;
+        let path = if is_one { PathBuf::new() } else { destination.path_for(&offer) };
         match self.server.claim(&path, destination.can_resume()).await {
             Ok(Claim { heard, is_whole, superseded }) => {
                 self.tell_begin(&offer);
-                let is_one = destination.is_one_file();
                 let outcome =
                     self.take_alone(link, &offer, destination, (&path, heard, superseded), stop).await;
                 is_whole.store(outcome.is_ok(), Relaxed);

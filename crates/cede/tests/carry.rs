@@ -239,12 +239,17 @@ fn received_beside_another(output: &str, name: &str) -> Vec<u8> {
     drop(typed);
     first.end().exits(0);
     let received = recv.end().exits(0);
-    if output == "-" { received.out } else { place.read(output) }
+    match output {
+        "-" => received.out,
+        "." => place.read("stdin"),
+        name => place.read(name),
+    }
 }
 
 #[test]
 fn another_sender_does_not_end_what_is_being_received() {
     assert_eq!(received_beside_another("copy", "another-ends"), b"one two");
+    assert_eq!(received_beside_another(".", "another-ends"), b"one two");
 }
 
 #[test]

@@ -83,11 +83,6 @@ impl Destination {
         }
     }
 
-    /// One file comes here, whatever it is called.
-    pub(crate) fn is_one_file(&self) -> bool {
-        matches!(self, Self::Path { path, .. } if !path.is_dir())
-    }
-
     /// What arrived can be gone on with, or written anew. What has gone to a pipe or a device is there for good.
     pub(crate) fn can_resume(&self) -> bool {
         match self {

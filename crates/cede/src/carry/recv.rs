@@ -85,9 +85,18 @@ async fn wait(
             Event::TestBegins(_) | Event::TestRuns(_) | Event::TestEnds(_) => {}
         }
     };
-    let name = "`cede recv`".to_owned();
-    let allowed = Allowed { name, takes: Some(destination), most_bytes: args.max_size, ..Allowed::default() };
-    answer_all(&socket, Server::new(allowed, asked, Box::new(tell)), ended, true, stop).await
+    let server = Server::new(allowed(args, destination), asked, Box::new(tell));
+    answer_all(&socket, server, ended, true, stop).await
+}
+
+fn allowed(args: &RecvArgs, destination: Destination) -> Allowed {
+    Allowed {
+        name: "`cede recv`".to_owned(),
+        takes: Some(destination),
+        takes_one: true,
+        most_bytes: args.max_size,
+        ..Allowed::default()
+    }
 }
 
 async fn fetch(

@@ -56,7 +56,7 @@ fn allowed(args: &ServeArgs) -> Result<Allowed, Failure> {
     let shares = args.files.iter().map(|path| share(path)).collect::<Result<Vec<_>, _>>()?;
     refuse_namesakes(&shares)?;
     let name = "`cede serve`".to_owned();
-    Ok(Allowed { name, tests: true, takes, most_bytes: args.max_size, shares })
+    Ok(Allowed { name, tests: true, takes, takes_one: false, most_bytes: args.max_size, shares })
 }
 
 fn share(path: &Path) -> Result<Share, Failure> {
