@@ -5,8 +5,8 @@ mod support;
 use std::fs;
 use std::process::Command;
 use std::thread;
-use support::Folder;
 use support::carried::{SLOWLY, server, wait_for};
+use support::{Folder, free_port};
 
 /// Files of `/proc` call themselves empty, and are not.
 #[cfg(target_os = "linux")]
@@ -52,4 +52,15 @@ fn a_pipe_is_given_to_who_asks_for_it() {
     place.cede(&["recv", &from, "-o", "copy"]).exits(0);
     writer.join().unwrap().unwrap();
     assert_eq!(place.read("copy"), b"film");
+}
+
+#[test]
+fn whatever_goes_wrong_has_a_document_where_one_is_wanted() {
+    let place = Folder::new("fetch-document");
+    place.write("there", "there");
+    let from = format!("127.0.0.1:{}", free_port());
+    for (output, complaint) in [("there", "--force"), ("copy", "cede serve FILE")] {
+        let document = place.cede(&["recv", &from, "-o", output, "--json"]).exits(1).json();
+        assert!(document["error"].as_str().unwrap().contains(complaint), "{document}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::args::RecvArgs;
 use super::gauge::Gauge;
 use super::serve::answer_all;
-use super::transfer::{conclude, open, part};
+use super::transfer::{conclude, open, part, tell_failure};
 use super::{key, listen, place, target};
 use crate::failure::Failure;
 use crate::screen;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 /// Waits, or fetches.
 pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
-    let destination = destination(args)?;
+    let destination = destination(args).map_err(|failure| tell_failure(failure, args.json))?;
     let key = key::load(&args.key)?;
     match &args.from {
         Some(from) => {
@@ -110,7 +110,8 @@ async fn fetch(
     let config = StreamConfig::default();
     let purpose = Purpose::Get { name };
     let key = key.as_ref();
-    let (_socket, mut link) = open(&target, &config, key, purpose, "cede serve FILE", &mut stop).await?;
+    let opened = open(&target, &config, key, purpose, "cede serve FILE", &mut stop).await;
+    let (_socket, mut link) = opened.map_err(|failure| tell_failure(failure, args.json))?;
     let mut gauge = Gauge::new();
     let mut watch = |progress: &file::Progress| gauge.update(progress);
     let mut attendant = Attendant { stop, watch: &mut watch };

@@ -159,7 +159,8 @@ pub fn failure(error: &TransferError) -> Failure {
     }
 }
 
-fn tell_failure(failure: Failure, is_json: bool) -> Failure {
+/// What went wrong, as a document too where one is wanted.
+pub fn tell_failure(failure: Failure, is_json: bool) -> Failure {
     if is_json && let Some(text) = failure.text() {
         let _ = screen::print_json(&json!({ "error": text }));
     }
