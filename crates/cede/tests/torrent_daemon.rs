@@ -233,6 +233,42 @@ fn what_is_added_is_remembered_through_an_end_and_a_kill() {
     place.seed.kill();
 }
 
+/// As long as no file has changed, what was checked once is not read again; what has changed is noticed.
+#[test]
+fn what_was_checked_is_known_until_a_file_changes() {
+    let place = Place::new("daemon-known", 300_000);
+    let mut daemon = place.daemon(&[]);
+    daemon.add(&place.torrent(), &json!({}));
+    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.running.interrupt();
+    daemon.running.end().exits(130);
+    let path = place.folder.path("out/film");
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    let spoil = |time| {
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"something else", 100_000).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    // Who sets a file's time back deceives, and so is believed until it is told to check.
+    spoil(time);
+    let mut daemon = place.daemon(&[]);
+    daemon.running.says("19 of 19 pieces are here");
+    daemon.until("given", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.order("torrent-verify", &json!({}));
+    daemon.running.says("18 of 19 pieces are here");
+    daemon.until("there again", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    assert_eq!(place.folder.read("out/film"), place.content);
+    daemon.order("session-close", &json!({}));
+    daemon.running.end().exits(0);
+    spoil(time + Duration::from_secs(1));
+    let mut daemon = place.daemon(&[]);
+    daemon.running.says("18 of 19 pieces are here");
+    daemon.until("there again", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    assert_eq!(place.folder.read("out/film"), place.content);
+    daemon.running.kill();
+    place.seed.kill();
+}
+
 #[test]
 fn what_is_said_changes_what_runs() {
     let place = Place::new("daemon-changes", 4_000_000);

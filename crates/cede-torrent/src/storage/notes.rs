@@ -163,6 +163,18 @@ impl Stamp {
         Some(Self { length: metadata.len(), modified_ns: i64::try_from(modified.as_nanos()).ok()? })
     }
 
+    /// As numbers, for others to write down: octets, and nanoseconds since 1970 when it was written to last.
+    #[must_use]
+    pub const fn numbers(self) -> (u64, i64) {
+        (self.length, self.modified_ns)
+    }
+
+    /// The same from these.
+    #[must_use]
+    pub const fn of_numbers((length, modified_ns): (u64, i64)) -> Self {
+        Self { length, modified_ns }
+    }
+
     /// Whether it had fewer octets.
     pub(crate) const fn is_shorter_than(self, other: Self) -> bool {
         self.length < other.length

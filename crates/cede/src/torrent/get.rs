@@ -27,7 +27,7 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
             let allocation = if choices.preallocate { Allocation::Full } else { Allocation::Sparse };
             make_folder(&choices.output)?;
             let written = Some(Written { allocation, over_others: choices.overwrite });
-            Ok(Place { folder: choices.output.clone(), wanted, written, is_super: false })
+            Ok(Place { folder: choices.output.clone(), wanted, written, is_super: false, known: None })
         }),
         duty: if gives_on { Duty::GetAndGive(args.until) } else { Duty::Get },
     };
@@ -52,7 +52,7 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
     let (folder, is_super) = (args.data.clone(), args.super_seed);
     let verb = Verb {
         place: Box::new(move |_| {
-            Ok(Place { folder: folder.clone(), wanted: Vec::new(), written: None, is_super })
+            Ok(Place { folder: folder.clone(), wanted: Vec::new(), written: None, is_super, known: None })
         }),
         duty: Duty::Give(args.until),
     };

@@ -69,6 +69,8 @@ pub struct Job {
 pub struct Sight {
     pub info: Arc<Info>,
     pub session: Session,
+    /// What is written to.
+    pub storage: Option<Arc<Storage>>,
     /// How it stood when it was looked at last.
     pub stands: Rc<Cell<Option<gauge::Standing>>>,
 }
@@ -142,7 +144,12 @@ impl Job {
 
     /// What others see of it.
     pub fn sight(&self) -> Sight {
-        Sight { info: self.info.clone(), session: self.session.clone(), stands: self.gauge.stands() }
+        Sight {
+            info: self.info.clone(),
+            session: self.session.clone(),
+            storage: self.written.clone(),
+            stands: self.gauge.stands(),
+        }
     }
 
     /// Runs until somebody asks for the end (Ctrl-C, mostly), a failure, or it is over.

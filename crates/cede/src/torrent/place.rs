@@ -9,7 +9,7 @@ use cede_bt::picker::Begun;
 use cede_torrent::check::{self, Watch};
 use cede_torrent::mend::mend;
 use cede_torrent::session::{Session, stamps};
-use cede_torrent::storage::{Allocation, Notes, Storage, StorageError};
+use cede_torrent::storage::{Allocation, Notes, Stamp, Storage, StorageError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct Place {
     pub written: Option<Written>,
     /// Peers are told of a few pieces each.
     pub is_super: bool,
+    /// How all files stood when all of it was there and checked: where they stand so still, it is not checked again.
+    pub known: Option<Vec<Option<Stamp>>>,
 }
 
 /// How content is written.
@@ -73,29 +75,46 @@ impl Place {
             Err(error) if error.is_forbidden() && storage.has_all_files() => (None, Some(error)),
             Err(error) => return Err(unstored(&error)),
         };
-        let _turn = hub.turns.acquire().await;
-        let Some((notes, written)) = claimed else {
-            let whole = find((info, &storage), Vec::new(), Purpose::Read, (hub, row)).await?;
-            return match forbidden.filter(|_| is_missing(&storage, &whole)) {
-                Some(error) => Err(unstored(&error)),
-                None => Ok(Content { storage, notes: None, whole, begun: Vec::new() }),
-            };
+        let claimed = match claimed {
+            Some((notes, _)) if self.known.as_ref().is_some_and(|known| *known == stamps(&storage)) => {
+                storage.rest();
+                let whole = vec![true; info.piece_count() as usize];
+                return Ok(Content { storage, notes: Some(notes), whole, begun: Vec::new() });
+            }
+            claimed => claimed,
         };
-        let skip = notes.missing(storage.layout(), &stamps(&storage));
-        // Notes go once everything wanted is there; the ends of pieces stay, and tell of the run, too.
-        let is_first = notes.is_new() && !storage.has_parts();
-        let purpose = if is_first && !written.over_others { Purpose::Begin } else { Purpose::Write };
-        let found = find((info, &storage), skip, purpose, (hub, row)).await;
-        let made = found.and_then(|whole| make_room(&storage, written.allocation, &whole).map(|()| whole));
-        match made {
-            Ok(whole) => {
-                let begun = notes.begun(&info.geometry);
-                Ok(Content { storage, notes: Some(notes), whole, begun })
-            }
-            Err(failure) => {
-                notes.discard_if_new();
-                Err(failure)
-            }
+        let _turn = hub.turns.acquire().await;
+        if let Some(claimed) = claimed {
+            return resume((info, storage), claimed, (hub, row)).await;
+        }
+        let whole = find((info, &storage), Vec::new(), Purpose::Read, (hub, row)).await?;
+        match forbidden.filter(|_| is_missing(&storage, &whole)) {
+            Some(error) => Err(unstored(&error)),
+            None => Ok(Content { storage, notes: None, whole, begun: Vec::new() }),
+        }
+    }
+}
+
+/// Goes on with what is there.
+async fn resume(
+    (info, storage): (&Arc<Info>, Arc<Storage>),
+    (notes, written): (Notes, Written),
+    (hub, row): (&Hub, usize),
+) -> Result<Content, Failure> {
+    let skip = notes.missing(storage.layout(), &stamps(&storage));
+    // Notes go once everything wanted is there; the ends of pieces stay, and tell of the run, too.
+    let is_first = notes.is_new() && !storage.has_parts();
+    let purpose = if is_first && !written.over_others { Purpose::Begin } else { Purpose::Write };
+    let found = find((info, &storage), skip, purpose, (hub, row)).await;
+    let made = found.and_then(|whole| make_room(&storage, written.allocation, &whole).map(|()| whole));
+    match made {
+        Ok(whole) => {
+            let begun = notes.begun(&info.geometry);
+            Ok(Content { storage, notes: Some(notes), whole, begun })
+        }
+        Err(failure) => {
+            notes.discard_if_new();
+            Err(failure)
         }
     }
 }

@@ -132,6 +132,7 @@ pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments
         sent: 0,
         here: Vec::new(),
         labels: labels(arguments).unwrap_or_default(),
+        checked: None,
         peers: Vec::new(),
     };
     let entry = daemon.add((hash, called), kept, metainfo)?;

@@ -4,7 +4,8 @@ use super::roster::now_s;
 use super::store::Kept;
 use crate::torrent::job::Sight;
 use cede_bt::metainfo::{File, Info, Metainfo};
-use cede_torrent::session::View;
+use cede_torrent::session::{View, stamps};
+use cede_torrent::storage::Stamp;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -38,6 +39,8 @@ pub struct Entry {
     pub error: RefCell<Option<String>>,
     /// It was given as often, or for as long, as was asked for.
     pub is_finished: Cell<bool>,
+    /// What is there is to be checked whatever is known of it.
+    pub is_to_be_checked: Cell<bool>,
     /// When something was received or sent last in this run of the daemon.
     pub active_at: Cell<Option<Instant>>,
 }
@@ -105,8 +108,22 @@ impl Entry {
         }
     }
 
+    /// Where all of it is there, and on the disk, how its files stand is remembered.
+    pub fn note_checked(&self) {
+        let sight = self.sight.borrow();
+        let Some((sight, storage)) = sight.as_ref().and_then(|it| Some((it, it.storage.as_ref()?))) else {
+            return;
+        };
+        let is_whole = sight.session.is_done()
+            && storage.wants_everything()
+            && sight.session.whole().iter().all(|is_whole| *is_whole);
+        let stand = || stamps(storage).into_iter().map(|stamp| stamp.map(Stamp::numbers)).collect();
+        self.kept.borrow_mut().checked = is_whole.then(stand);
+    }
+
     /// It ends: what it has done is remembered.
     pub fn settle(&self) {
+        self.note_checked();
         let Some(sight) = self.sight.take() else { return };
         let view = sight.session.view();
         let (received, sent) = self.moved(Some(&view));

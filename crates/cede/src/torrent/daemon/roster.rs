@@ -13,7 +13,7 @@ use crate::torrent::place::{Place, Written, make_folder, unstored};
 use crate::torrent::seek::Source;
 use cede_bt::metainfo::Metainfo;
 use cede_torrent::session::Session;
-use cede_torrent::storage::{Allocation, Storage};
+use cede_torrent::storage::{Allocation, Stamp, Storage};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -133,6 +133,7 @@ impl Daemon {
             sight: RefCell::default(),
             error: RefCell::default(),
             is_finished: Cell::new(false),
+            is_to_be_checked: Cell::new(false),
             active_at: Cell::default(),
         });
         self.entries.borrow_mut().insert(id, entry.clone());
@@ -190,6 +191,12 @@ impl Daemon {
             self.stop(entry);
             self.start(entry);
         }
+    }
+
+    /// Checks what is there of one that is under way.
+    pub fn verify(self: &Rc<Self>, entry: &Rc<Entry>) {
+        entry.is_to_be_checked.set(true);
+        self.restart(entry);
     }
 
     /// Waits until a torrent that was asked to has ended.
@@ -291,10 +298,11 @@ impl Daemon {
 
     /// Remembers when all is there, once, and when something moved.
     async fn watch(&self, entry: &Entry, session: &Session) -> Infallible {
-        let mut moved = (0, 0);
+        let (mut moved, mut is_noted) = ((0, 0), false);
         loop {
-            if session.is_done() && entry.kept.borrow().done_s.is_none() {
-                entry.kept.borrow_mut().done_s = Some(now_s());
+            if session.is_done() && !std::mem::replace(&mut is_noted, true) {
+                entry.note_checked();
+                entry.kept.borrow_mut().done_s.get_or_insert_with(now_s);
                 self.remember(entry);
             }
             let now = entry.moved(Some(&session.view()));
@@ -334,7 +342,10 @@ impl Daemon {
         make_folder(&kept.folder)?;
         let written = Some(Written { allocation, over_others: false });
         let wanted = wanted(&source.metainfo.info, &kept.unwanted);
-        Ok(Place { folder: kept.folder.clone(), wanted, written, is_super: false })
+        let stamps =
+            |stand: &Vec<Option<(u64, i64)>>| stand.iter().map(|it| it.map(Stamp::of_numbers)).collect();
+        let known = kept.checked.as_ref().filter(|_| !entry.is_to_be_checked.take()).map(stamps);
+        Ok(Place { folder: kept.folder.clone(), wanted, written, is_super: false, known })
     }
 }
 

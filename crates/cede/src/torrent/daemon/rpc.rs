@@ -81,7 +81,7 @@ fn for_each(method: &str) -> Option<Act> {
     match method {
         "torrent-start" | "torrent-start-now" => Some(|daemon, entry| daemon.set_paused(entry, false)),
         "torrent-stop" => Some(|daemon, entry| daemon.set_paused(entry, true)),
-        "torrent-verify" => Some(|daemon, entry| daemon.restart(entry)),
+        "torrent-verify" => Some(|daemon, entry| daemon.verify(entry)),
         "torrent-reannounce" => Some(|_, entry| {
             entry.sight.borrow().iter().for_each(|sight| sight.session.announce_again());
         }),

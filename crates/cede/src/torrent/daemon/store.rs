@@ -39,6 +39,9 @@ pub struct Kept {
     /// What people call it besides.
     #[serde(default)]
     pub labels: Vec<String>,
+    /// How all its files stood when all of it was there and on the disk: octets, and nanoseconds since 1970 of the last change.
+    #[serde(default)]
+    pub checked: Option<Vec<Option<(u64, i64)>>>,
     /// Peers that it had when it ended last.
     #[serde(default)]
     pub peers: Vec<SocketAddr>,
