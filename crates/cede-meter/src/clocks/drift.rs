@@ -13,6 +13,7 @@
 use crate::clocks::about::had_come;
 use crate::clocks::around::{Around, growth_us_max};
 use crate::clocks::clock::{self, Point, put_in_order};
+use crate::clocks::rate;
 use crate::clocks::shelf::Lent;
 use crate::store::sample::Sample;
 
@@ -54,7 +55,7 @@ pub(crate) struct Receiver<'a> {
 impl<'a> Receiver<'a> {
     pub(crate) fn of(around: &Around<'a>) -> Self {
         let stamps = around.unwrapped_if_many(&around.to().direct);
-        let hz = clock::rate(&stamps, growth_us_max(&around.from().rtt), || None).hz();
+        let hz = rate::rate(&stamps, growth_us_max(&around.from().rtt), || None).hz();
         Self { hz, stamps }
     }
 
@@ -88,6 +89,17 @@ impl<'a> Receiver<'a> {
         // One that was held back comes behind those that echo more.
         sent.sort_by(|a, b| a.t.total_cmp(&b.t));
         sent
+    }
+
+    /// When a packet with a stamp, or else the last before it, was seen first, and the next one after it.
+    pub(crate) fn seen_around(&self, stamp: u32) -> Option<(f64, f64)> {
+        let first = self.stamps.first()?.x;
+        let since = stamp.wrapping_sub(first as i64 as u32).cast_signed();
+        let ticks = first + f64::from(since);
+        let next = self.stamps.partition_point(|packet| packet.x <= ticks);
+        let last = self.stamps[..next].last()?.x;
+        let at = self.stamps[..next].partition_point(|packet| packet.x < last);
+        Some((self.stamps.get(at)?.t, self.stamps.get(next).map_or(f64::INFINITY, |packet| packet.t)))
     }
 
     /// When the first packet with a stamp was seen.

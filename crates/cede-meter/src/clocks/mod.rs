@@ -10,6 +10,7 @@ pub(crate) mod doubt;
 pub(crate) mod drift;
 pub(crate) mod glance;
 pub(crate) mod own;
+pub(crate) mod rate;
 pub(crate) mod reading;
 pub(crate) mod shelf;
 pub(crate) mod short;

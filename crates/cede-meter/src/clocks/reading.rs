@@ -3,10 +3,11 @@
 use crate::clocks::about::{self, Said};
 use crate::clocks::ahead::{Ahead, leave_out_ahead};
 use crate::clocks::around::{Around, growth_us_max};
-use crate::clocks::clock::{self, DRIFT_PPM_MIN, DRIFT_US_MIN, Point, RATE_ASSUMED_HZ, Rate, span_s};
+use crate::clocks::clock::{self, DRIFT_PPM_MIN, DRIFT_US_MIN, Point, span_s};
 use crate::clocks::doubt::Trips;
 use crate::clocks::drift::{Clocks, Receiver, against_arrival, own_drift, said_drift};
 use crate::clocks::own::Own;
+use crate::clocks::rate::{self, Echo, RATE_ASSUMED_HZ, Rate, Rates};
 use crate::clocks::shelf::Lent;
 use crate::clocks::short::Short;
 use crate::clocks::sieve;
@@ -147,21 +148,30 @@ pub(crate) fn read_tcp(mut own: Own, known: &Known<'_>, around: Option<&Around<'
 
 /// The rate of the clock of a direction by itself.
 pub(crate) fn rate(own: &[Point], rtt: &Rtt, around: Option<&Around<'_>>) -> Rate {
-    clock::rate(own, growth_us_max(rtt), || around.and_then(|it| told_rate(it, own)))
+    rate::rate(own, growth_us_max(rtt), || around.and_then(|it| told_rate(it, own)))
 }
 
 /// The rate of the sender's clock that its echoes of the receiver's tell.
-fn told_rate(around: &Around<'_>, readings: &[Point]) -> Option<f64> {
-    let receiver_hz = Receiver::of(around).hz?;
-    let (mut unwrap, mut differences) = (Unwrap::default(), Vec::new());
-    let mut take = |sample: Sample| {
-        differences.push(Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) });
-    };
-    around.pool.each(&around.from().reverse, 1, &mut take);
+fn told_rate(around: &Around<'_>, readings: &[Point]) -> Option<Rates> {
+    let receiver = Receiver::of(around);
+    let mut differences = around.pool.all(&around.from().reverse);
     if let Protocol::Tcp(side) = &around.from().protocol {
-        side.latest_difference().map(take);
+        differences.extend(side.latest_difference());
     }
-    clock::rate_by_echoes(&differences, readings, receiver_hz)
+    if receiver.stamps.is_empty() {
+        let mut unwrap = Unwrap::default();
+        let point = |sample: &Sample| Point { t: sample.time_us as f64, x: unwrap.next(sample.raw) };
+        let differences: Vec<Point> = differences.iter().map(point).collect();
+        return rate::rate_by_echoes(&differences, readings, receiver.hz?);
+    }
+    let echo = |difference: &Sample| {
+        let seen = difference.time_us as f64;
+        let packet = readings.get(readings.partition_point(|packet| packet.t < seen))?;
+        let stamp = packet.x as i64 as u32;
+        let (after, before) = receiver.seen_around(stamp.wrapping_sub(difference.raw))?;
+        (packet.t == seen).then(|| Echo { seen, ticks: packet.x, after, before: before.min(seen) })
+    };
+    rate::rate_by_echoed(&differences.iter().filter_map(echo).collect::<Vec<_>>())
 }
 
 /// Equation 3: the acknowledgement's clock less the segment's, each in its own ticks. The samples come in pairs: the

@@ -1,10 +1,10 @@
 //! What a direction of a flow says.
 
 use crate::clocks::around::{self, Around};
-use crate::clocks::clock::Rate;
 use crate::clocks::doubt::Trips;
 use crate::clocks::glance::{self, Glance};
 use crate::clocks::own::Own;
+use crate::clocks::rate::Rate;
 use crate::clocks::reading::{self, Known, Reading};
 use crate::clocks::told::Told;
 use crate::hosts::several::Likeness;

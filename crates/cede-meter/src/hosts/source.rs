@@ -2,9 +2,10 @@
 
 use crate::clocks::ahead::leave_out_ahead;
 use crate::clocks::around::Around;
-use crate::clocks::clock::{DRIFT_SPAN_US_MIN, DRIFT_SPAN_US_SHORT, Rate};
+use crate::clocks::clock::{DRIFT_SPAN_US_MIN, DRIFT_SPAN_US_SHORT};
 use crate::clocks::drift::against_arrival;
 use crate::clocks::own::Own;
+use crate::clocks::rate::Rate;
 use crate::clocks::reading;
 use crate::clocks::shelf::Shelf;
 use crate::clocks::transmission::least_per_octet;

@@ -18,7 +18,7 @@ pub(crate) struct Rtt {
 }
 
 /// The greatest difference between the time of a question and the stamp of its answer, in microseconds modulo 2^32 for a
-/// clock of [`clock::RATE_ASSUMED_HZ`](crate::clocks::clock::RATE_ASSUMED_HZ). An answer given at once, at the end of a tick, has it.
+/// clock of [`rate::RATE_ASSUMED_HZ`](crate::clocks::rate::RATE_ASSUMED_HZ). An answer given at once, at the end of a tick, has it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lead {
     pub us: u32,
