@@ -24,6 +24,8 @@ const RATE_SPAN_US_MIN: f64 = 1e6;
 const RATE_SILENCE_US_MAX: f64 = 10e6;
 /// Pieces that a flow is cut into, if they are no shorter than that.
 const RATE_PIECES: f64 = 32.0;
+/// Fewer are like one of the rates by chance.
+const RATE_PIECES_MIN: f64 = 3.0;
 /// A rate this near is meant. Packets come the later the longer a queue grows, so that a clock looks slower: in slow start a queue
 /// grows by a second each second, and a clock seems to run at half its rate. One that shrinks does not do so for long.
 const RATE_MISFIT_EXACT: f64 = 0.05;
@@ -77,10 +79,12 @@ pub(crate) fn rate(readings: &[Point], growth_us_max: f64, told: impl FnOnce() -
         return Rate::Unknown;
     }
     let raw_hz = median_slope(readings, (span_us / RATE_PIECES).max(RATE_SPAN_US_MIN)) * 1e6;
-    if raw_hz <= 0.0 {
-        return Rate::Odd(raw_hz);
-    }
     let series = Series { readings, growth_us_max };
+    if raw_hz <= 0.0 {
+        // Messages that were sent at once have one stamp each, for as long as the queue is.
+        let runs = readings.first().zip(readings.last()).is_some_and(|(first, last)| last.x > first.x);
+        return if runs && series.may_be_usual() { Rate::Unknown } else { Rate::Odd(raw_hz) };
+    }
     match likely_rate(raw_hz, span_us, &series, told) {
         Rate::Snapped(hz) => rate_after_all(readings, series.rate_of_all(hz), raw_hz, growth_us_max),
         rate => rate,
@@ -116,6 +120,10 @@ impl Series<'_> {
             most - least <= self.growth_us_max
         });
         is_within.then_some(most - least)
+    }
+
+    fn may_be_usual(&self) -> bool {
+        self.range_us(RATE_ASSUMED_HZ).is_some()
     }
 
     /// The rate of a clock that looked like one of `hz` in most pieces: a higher one by which delays stay within what the queue makes,
@@ -155,11 +163,11 @@ fn likely_rate(raw_hz: f64, span_us: f64, series: &Series<'_>, told: impl FnOnce
     let is_hurried = |hz: &f64| raw_hz > *hz && raw_hz <= *hz * (1.0 + RATE_MISFIT_SHRINKING);
     let found = exact.or_else(|| rates().find(is_slowed)).or_else(|| rates().rev().find(is_hurried));
     let growth = 1.0 - raw_hz / RATE_ASSUMED_HZ;
-    // Nearly everything has the usual rate: no other is told by what that one looks like in slow start.
-    if (0.0..=1.0 - 1.0 / RATE_SLOWED_MAX).contains(&growth)
-        && growth * span_us <= growth_us_max
-        && found != Some(RATE_ASSUMED_HZ)
-    {
+    // Nearly everything has the usual rate: no other is told by what that one looks like in slow start, nor where it explains as well what
+    // looks like none, or like one of so many by a few pieces.
+    let looks_so = (0.0..=1.0 - 1.0 / RATE_SLOWED_MAX).contains(&growth) && growth * span_us <= growth_us_max;
+    let is_sure = exact.is_some() && span_us >= RATE_PIECES_MIN * RATE_SPAN_US_MIN;
+    if found != Some(RATE_ASSUMED_HZ) && (looks_so || !is_sure && series.may_be_usual()) {
         return Rate::Unknown;
     }
     found.map_or(Rate::Odd(raw_hz), Rate::Snapped)
@@ -373,6 +381,23 @@ mod tests {
         }
     }
 
+    /// A message through 300 kbit/s: ten packets at once, and two for each that is acknowledged. By what it looks like it has any rate.
+    #[test]
+    fn one_message_tells_no_rate_that_is_not_the_usual_one() {
+        let sent = |k: u32| if k < 10 { 0.029 } else { 0.107 + f64::from((k - 10) / 2) * 0.04 };
+        for (count, times_ms) in [(27, 40.0), (27, 60.0), (23, 94.0), (40, 40.0)] {
+            let point = |k: u32| Point {
+                t: (0.03 + f64::from(k) * times_ms / 1e3) * 1e6,
+                x: (sent(k) * 1e3).floor() + 7e6,
+            };
+            let readings: Vec<Point> = (0..count).map(point).collect();
+            assert_eq!(rate(&readings, 2e6, || None), Rate::Unknown, "{count} {times_ms}");
+            // One stamp for all may be nobody's clock.
+            let stopped: Vec<Point> = readings.iter().map(|point| Point { x: 7e6, ..*point }).collect();
+            assert_eq!(rate(&stopped, 2e6, || None), Rate::Odd(0.0));
+        }
+    }
+
     /// All of the second message echoes what came four seconds before.
     #[test]
     fn how_old_an_echo_may_be_is_known() {
@@ -447,8 +472,9 @@ mod tests {
             let point = |k: u32| Point { t: f64::from(k) * 1e5, x: (f64::from(k) * hz / 10.0).floor() };
             let readings: Vec<Point> = (0..600).map(point).collect();
             assert!(matches!(of(&readings), Rate::Odd(found) if (found / hz - 1.0).abs() < 0.02), "{hz}");
-            // For a second or two it may be.
-            assert!(matches!(of(&readings[..21]), Rate::Snapped(_)), "{hz}");
+            // For a second or two it may be the usual one behind a queue.
+            let usual = if hz < 600.0 { Rate::Unknown } else { Rate::Snapped(1e3) };
+            assert_eq!(of(&readings[..21]), usual, "{hz}");
         }
     }
 
