@@ -34,6 +34,8 @@ const RATE_MISFIT_SHRINKING: f64 = 0.25;
 /// A clock of up to so many times the rate may look like this one, by a queue that grows by no more than that.
 const RATE_SLOWED_MAX: f64 = 2.2;
 const RATE_SLOWED_US_MAX: f64 = 10e6;
+/// What it takes where it is known how old echoes are.
+const ECHOED_SPAN_US_MIN: f64 = 200_000.0;
 /// What comes after a silence of a longer part of the time may echo what is as old.
 const ECHO_SILENCE_PART: f64 = 8.0;
 /// A rate told by echoes is one that systems have if it is this near.
@@ -150,9 +152,9 @@ fn likely_rate(raw_hz: f64, span_us: f64, series: &Series<'_>, told: impl FnOnce
     let is_other = |hz: &f64| *hz > raw_hz && *hz <= raw_hz * RATE_SLOWED_MAX && !is_it(hz) && can_grow(hz);
     let exact = rates().find(is_it);
     let others: Vec<f64> = rates().filter(is_other).collect();
-    if (exact.is_none() || !others.is_empty())
-        && let Some(hz) = told().and_then(|told| told.confirmed(exact, &others, series))
-    {
+    let is_sure = exact.is_some() && span_us >= RATE_PIECES_MIN * RATE_SPAN_US_MIN;
+    let told = if is_sure && others.is_empty() { None } else { told() };
+    if let Some(hz) = told.and_then(|told| told.confirmed(exact, &others, series)) {
         return Rate::Snapped(hz);
     }
     // A queue that grows all the time is more usual than one that shrinks all the time.
@@ -166,8 +168,8 @@ fn likely_rate(raw_hz: f64, span_us: f64, series: &Series<'_>, told: impl FnOnce
     // Nearly everything has the usual rate: no other is told by what that one looks like in slow start, nor where it explains as well what
     // looks like none, or like one of so many by a few pieces.
     let looks_so = (0.0..=1.0 - 1.0 / RATE_SLOWED_MAX).contains(&growth) && growth * span_us <= growth_us_max;
-    let is_sure = exact.is_some() && span_us >= RATE_PIECES_MIN * RATE_SPAN_US_MIN;
-    if found != Some(RATE_ASSUMED_HZ) && (looks_so || !is_sure && series.may_be_usual()) {
+    let may_be_usual = || series.may_be_usual() && told.is_none_or(|told| told.tells(RATE_ASSUMED_HZ));
+    if found != Some(RATE_ASSUMED_HZ) && (looks_so || !is_sure && may_be_usual()) {
         return Rate::Unknown;
     }
     found.map_or(Rate::Odd(raw_hz), Rate::Snapped)
@@ -219,20 +221,23 @@ impl Rates {
 
     /// How far a rate is off, in parts.
     fn misfit(self, hz: f64) -> f64 {
-        misfit(hz, hz.clamp(self.least_hz, self.most_hz))
+        misfit(hz, hz.max(self.least_hz).min(self.most_hz))
+    }
+
+    fn tells(self, hz: f64) -> bool {
+        self.misfit(hz) <= RATE_MISFIT_TOLD
     }
 
     /// The rate that systems have and that is told, or the one that fits by itself if it is near; nothing where one of the `others`, as
-    /// which that one may look, is told as well.
+    /// which that one may look, is told as well as that.
     fn confirmed(self, exact: Option<f64>, others: &[f64], series: &Series<'_>) -> Option<f64> {
-        let is_told = |hz: &f64| self.misfit(*hz) <= RATE_MISFIT_TOLD;
-        let exact = exact.filter(|hz| self.misfit(*hz) <= RATE_MISFIT_TOLD_EXACT);
-        if exact.is_some() {
-            return exact.filter(|_| !others.iter().any(is_told));
+        if let Some(exact) = exact.filter(|hz| self.misfit(*hz) <= RATE_MISFIT_TOLD_EXACT) {
+            let is_open = others.iter().any(|other| self.misfit(*other) <= self.misfit(exact));
+            return if is_open { None } else { Some(exact) };
         }
         // Of several that are told delays tell which they are, and nearly everything has the usual one.
         let unlikely = |hz: f64| (self.misfit(hz), series.range_us(hz).is_none(), hz != RATE_ASSUMED_HZ);
-        let told = RATES_HZ.into_iter().filter(is_told).map(|hz| (unlikely(hz), hz));
+        let told = RATES_HZ.into_iter().filter(|hz| self.tells(*hz)).map(|hz| (unlikely(hz), hz));
         told.min_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal)).map(|told| told.1)
     }
 }
@@ -240,12 +245,20 @@ impl Rates {
 /// A packet of a sender's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Echo {
-    pub seen: f64,
+    seen: f64,
     /// Its stamp.
-    pub ticks: f64,
-    /// When the packet passed whose stamp it echoes, and the next one, that had not come to its sender when it was sent.
-    pub after: f64,
-    pub before: f64,
+    ticks: f64,
+    /// Between which times it was sent, less what it takes to its sender.
+    after: f64,
+    before: f64,
+}
+
+impl Echo {
+    /// With when the packet passed whose stamp it echoes, and the `next` one, that had not come to its sender when it was sent. Captures may
+    /// show an echo before what it echoes.
+    pub(crate) fn new(seen: f64, ticks: f64, after: f64, next: f64) -> Self {
+        Self { seen, ticks, after, before: next.min(seen).max(after) }
+    }
 }
 
 /// Between which rates a sender's clock runs, by what its packets echo. What they met afterwards does not slow it so, and how old an echo
@@ -261,7 +274,7 @@ pub(crate) fn rate_by_echoed(echoes: &[Echo]) -> Option<Rates> {
     let (ticks, longest_us) = (late.ticks - early.ticks, late.before - early.after);
     let shortest_us = (late.after - early.before).max(1.0);
     let per_second = |us: f64| ticks / us * 1e6;
-    (longest_us >= RATE_SPAN_US_MIN && ticks > 0.0)
+    (longest_us >= ECHOED_SPAN_US_MIN && ticks > 0.0)
         .then(|| Rates { least_hz: per_second(longest_us), most_hz: per_second(shortest_us) })
 }
 
@@ -430,15 +443,16 @@ mod tests {
             let sent = |k: u32| f64::from(k) * 1e4;
             let readings: Vec<Point> =
                 (0..1000).map(|k| Point { t: sent(k) * slowness, x: (sent(k) * hz / 1e6).floor() }).collect();
-            let echo = |(k, point): (u32, &Point)| Echo {
-                seen: point.t,
-                ticks: point.x,
-                after: sent(k) - 1e4,
-                before: sent(k),
-            };
+            let echo = |(k, point): (u32, &Point)| Echo::new(point.t, point.x, sent(k) - 1e4, sent(k));
             let echoes: Vec<Echo> = (0..).zip(&readings).step_by(93).map(echo).collect();
             assert_eq!(rate(&readings, 1e7, || rate_by_echoed(&echoes)), Rate::Snapped(hz));
             assert_eq!(rate_by_echoed(&echoes[..1]), None);
+            // In a capture whose parts stand in the wrong order nothing is told, or what it is.
+            let early: Vec<Echo> = echoes
+                .iter()
+                .map(|echo| Echo::new(echo.seen - 5e6, echo.ticks, echo.after, echo.before))
+                .collect();
+            assert!(rate_by_echoed(&early).is_some_and(|told| told.least_hz <= told.most_hz));
         }
     }
 

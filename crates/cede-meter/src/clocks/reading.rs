@@ -168,8 +168,8 @@ fn told_rate(around: &Around<'_>, readings: &[Point]) -> Option<Rates> {
         let seen = difference.time_us as f64;
         let packet = readings.get(readings.partition_point(|packet| packet.t < seen))?;
         let stamp = packet.x as i64 as u32;
-        let (after, before) = receiver.seen_around(stamp.wrapping_sub(difference.raw))?;
-        (packet.t == seen).then(|| Echo { seen, ticks: packet.x, after, before: before.min(seen) })
+        let (after, next) = receiver.seen_around(stamp.wrapping_sub(difference.raw))?;
+        (packet.t == seen).then(|| Echo::new(seen, packet.x, after, next))
     };
     rate::rate_by_echoed(&differences.iter().filter_map(echo).collect::<Vec<_>>())
 }
