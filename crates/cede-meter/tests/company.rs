@@ -297,11 +297,36 @@ fn through_one_bucket() -> Vec<(u16, u64, u64)> {
     packets
 }
 
-/// A packet whose way into the queue opens when one of its flow has left it meets half a packet more than who comes at any time.
+/// Through the same bucket: six full packets at once each 72 ms, as of a sender that paces whole bursts, and from the fifth second on, when as
+/// many wait behind what came at first, a heartbeat.
+fn bursts_through_one_bucket() -> Vec<(u16, u64, u64)> {
+    let bursts = (0..400_u64).flat_map(|k| (0..6).map(move |_| (1_000_000 + k * 72_000, 7_001, 12_000)));
+    // Each as soon as the one before is acknowledged.
+    let at_first =
+        (1..9_u64).map(|k| (k * 20_000, 7_001, 800)).chain((0..8).map(|_| (2_000_000, 7_001, 12_000)));
+    let heartbeats = (0..240_u64).map(|k| (5_000_000 + k * 101_300, 7_002, 800));
+    let mut waiting: Vec<(u64, u16, u64)> = bursts.chain(at_first).chain(heartbeats).collect();
+    waiting.sort_by_key(|packet| packet.0);
+    let mut free_us = 0;
+    let leave = |(sent, port, takes_us): (u64, u16, u64)| {
+        let left = sent.max(free_us);
+        free_us = left + takes_us;
+        (port, sent, left)
+    };
+    waiting.into_iter().map(leave).collect()
+}
+
+/// A packet whose way into the queue opens when one of its flow has left it meets half a packet more than who comes at any time; and between
+/// two packets of bursts it may meet anything.
 #[test]
 fn a_connection_is_told_of_its_queue_by_the_order_in_which_packets_leave_it() {
+    for packets in [through_one_bucket(), bursts_through_one_bucket()] {
+        is_told_by_order(&packets);
+    }
+}
+
+fn is_told_by_order(packets: &[(u16, u64, u64)]) {
     let mut tap = Tap::new(Config::default());
-    let packets = through_one_bucket();
     for (number, &(port, sent, left)) in packets.iter().enumerate() {
         let stamp = (sent / 1_000) as u32 + u32::from(port) * 77_777;
         let clock = (left / 1_000) as u32 + 5_000;

@@ -219,14 +219,17 @@ impl Company {
         let spread_us = median(&mut constants);
         let zero = direction.reading.direct.only_zero()?;
         let above = Above { us: zero - middle, spread_us };
-        if spread_us > SPREAD_US_MAX.max(above.us / SPREADS_FAR) {
-            return None;
-        }
         let tells = above.tells(direction).is_some();
         // Packets of a clock without ticks are among others', whose clocks may have some.
         let tick_us = direction.reading.direct.tick_us.max(self.tick_us);
         let ordered = if tells { self.ordered(&piece.points, tick_us) } else { None };
-        Some(Above { us: zero - ordered.unwrap_or(middle), spread_us })
+        let is_near = spread_us <= SPREAD_US_MAX.max(above.us / SPREADS_FAR);
+        match ordered {
+            Some(ordered) if is_near => Some(Above { us: zero - ordered, spread_us }),
+            // However much lies between two of the others' packets, as where these come in bursts.
+            Some(ordered) => Some(Above { us: zero - ordered, spread_us: 0.0 }),
+            None => is_near.then_some(above),
+        }
     }
 
     /// What is left of a direction's readings without the others' delays: at its packets, or at theirs where few of its own are between
