@@ -296,16 +296,20 @@ impl Storage {
         let _ = self.folder.remove(&[self.parts_name()]);
     }
 
-    /// Removes the torrent's files, those that are not wanted among them, and the folders that are empty then. None is reached through a
-    /// link.
+    /// Removes the torrent's files, those that are not wanted among them, what an unfinished download has beside them, and the folders that
+    /// are empty then. None is reached through a link. What is at places of others stays.
     ///
     /// # Errors
     /// The first file that is there and stays; the others are gone.
-    pub fn remove_files(&self) -> Result<(), StorageError> {
+    pub fn remove_files(&self, is_others: impl Fn(&Path) -> bool) -> Result<(), StorageError> {
         self.discard_parts();
+        let _ = self.folder.remove(&[notes::name(&self.hash)]);
         let (mut first, mut folders) = (Ok(()), BTreeSet::new());
         for (file, about) in self.layout.files().iter().enumerate() {
-            let path = if about.is_padding { continue } else { self.kept_path(file) };
+            if about.is_padding || is_others(&self.path_of(file)) {
+                continue;
+            }
+            let path = self.kept_path(file);
             self.lock().forget(file);
             match self.folder.remove(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound && first.is_ok() => {

@@ -36,7 +36,7 @@ impl Notes {
     /// # Errors
     /// What the system says; `ResourceBusy` where another process has the same download open.
     pub fn open(folder: &Path, hash: &[u8; 20]) -> Result<Self, StorageError> {
-        let name = format!(".{}.cede-resume", hex(hash));
+        let name = name(hash);
         let path = folder.join(&name);
         let failed = |error| StorageError { path: path.clone(), action: "open", error };
         let folder = Folder::open(folder).map_err(failed)?;
@@ -138,6 +138,11 @@ impl Notes {
     pub fn discard(self) {
         let _ = self.folder.remove(&[self.name]);
     }
+}
+
+/// What the notes of a torrent are called.
+pub(super) fn name(hash: &[u8; 20]) -> String {
+    format!(".{}.cede-resume", hex(hash))
 }
 
 /// How a file stood.

@@ -70,52 +70,35 @@ impl Place {
         let storage = Arc::new(storage);
         let claimed = self.written.map(|_| claim(info, &self.folder, &storage)).transpose();
         let (claimed, forbidden) = match claimed {
-            Ok(notes) => (notes.zip(self.written), None),
+            Ok(claimed) => (claimed.zip(self.written), None),
             // Where all of it is there, nothing need be written.
             Err(error) if error.is_forbidden() && storage.has_all_files() => (None, Some(error)),
             Err(error) => return Err(unstored(&error)),
         };
-        let claimed = match claimed {
-            Some((notes, _)) if self.known.as_ref().is_some_and(|known| *known == stamps(&storage)) => {
-                storage.rest();
-                let whole = vec![true; info.piece_count() as usize];
-                return Ok(Content { storage, notes: Some(notes), whole, begun: Vec::new() });
-            }
-            claimed => claimed,
-        };
+        if claimed.is_some() && self.known.as_ref().is_some_and(|known| *known == stamps(&storage)) {
+            storage.rest();
+            let notes = claimed.and_then(|(claimed, _)| claimed.keep());
+            let whole = vec![true; info.piece_count() as usize];
+            return Ok(Content { storage, notes, whole, begun: Vec::new() });
+        }
         let _turn = hub.turns.acquire().await;
-        if let Some(claimed) = claimed {
-            return resume((info, storage), claimed, (hub, row)).await;
-        }
-        let whole = find((info, &storage), Vec::new(), Purpose::Read, (hub, row)).await?;
-        match forbidden.filter(|_| is_missing(&storage, &whole)) {
-            Some(error) => Err(unstored(&error)),
-            None => Ok(Content { storage, notes: None, whole, begun: Vec::new() }),
-        }
-    }
-}
-
-/// Goes on with what is there.
-async fn resume(
-    (info, storage): (&Arc<Info>, Arc<Storage>),
-    (notes, written): (Notes, Written),
-    (hub, row): (&Hub, usize),
-) -> Result<Content, Failure> {
-    let skip = notes.missing(storage.layout(), &stamps(&storage));
-    // Notes go once everything wanted is there; the ends of pieces stay, and tell of the run, too.
-    let is_first = notes.is_new() && !storage.has_parts();
-    let purpose = if is_first && !written.over_others { Purpose::Begin } else { Purpose::Write };
-    let found = find((info, &storage), skip, purpose, (hub, row)).await;
-    let made = found.and_then(|whole| make_room(&storage, written.allocation, &whole).map(|()| whole));
-    match made {
-        Ok(whole) => {
-            let begun = notes.begun(&info.geometry);
-            Ok(Content { storage, notes: Some(notes), whole, begun })
-        }
-        Err(failure) => {
-            notes.discard_if_new();
-            Err(failure)
-        }
+        let Some((claimed, written)) = claimed else {
+            let whole = find((info, &storage), Vec::new(), Purpose::Read, (hub, row)).await?;
+            return match forbidden.filter(|_| is_missing(&storage, &whole)) {
+                Some(error) => Err(unstored(&error)),
+                None => Ok(Content { storage, notes: None, whole, begun: Vec::new() }),
+            };
+        };
+        let notes = claimed.0.as_ref();
+        let skip = notes.map(|notes| notes.missing(storage.layout(), &stamps(&storage))).unwrap_or_default();
+        // Notes go once everything wanted is there; the ends of pieces stay, and tell of the run, too.
+        let is_first = notes.is_some_and(Notes::is_new) && !storage.has_parts();
+        let purpose = if is_first && !written.over_others { Purpose::Begin } else { Purpose::Write };
+        let whole = find((info, &storage), skip, purpose, (hub, row)).await?;
+        make_room(&storage, written.allocation, &whole)?;
+        let notes = claimed.keep();
+        let begun = notes.as_ref().map(|notes| notes.begun(&info.geometry)).unwrap_or_default();
+        Ok(Content { storage, notes, whole, begun })
     }
 }
 
@@ -164,14 +147,27 @@ pub fn unstored(error: &StorageError) -> Failure {
     Failure::of_system(screen::printable(&error.to_string()), error.error.kind())
 }
 
-/// Opens the notes, and sees that nothing is in the way.
-fn claim(info: &Info, folder: &Path, storage: &Storage) -> Result<Notes, StorageError> {
-    let notes = Notes::open(folder, &info.info_hash())?;
-    if let Err(error) = storage.claim() {
-        notes.discard_if_new();
-        return Err(error);
+/// Notes of a torrent that has not begun yet. Where nothing comes of it, nobody waiting for it any more among that, new ones go: they would
+/// say that what is there is of an earlier run.
+struct Claimed(Option<Notes>);
+
+impl Claimed {
+    fn keep(mut self) -> Option<Notes> {
+        self.0.take()
     }
-    Ok(notes)
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(Notes::discard_if_new);
+    }
+}
+
+/// Opens the notes, and sees that nothing is in the way.
+fn claim(info: &Info, folder: &Path, storage: &Storage) -> Result<Claimed, StorageError> {
+    let claimed = Claimed(Some(Notes::open(folder, &info.info_hash())?));
+    storage.claim()?;
+    Ok(claimed)
 }
 
 /// Makes room for what is missing. Where nothing is, nothing need be written.

@@ -98,7 +98,10 @@ impl Wanted {
         let named = |failure: Failure| failure.about(&source_name(what));
         match Asked::of(what)? {
             Asked::Link(link) => Self::link(&link),
-            Asked::File(path) if path.as_os_str() == "-" => Err(usage("filename: - is no file".to_owned())),
+            // A pipe would be waited for, and all torrents with it.
+            Asked::File(path) if path.as_os_str() == "-" || path.metadata().is_ok_and(|it| !it.is_file()) => {
+                Err(named(usage("is no file".to_owned())))
+            }
             Asked::File(path) => Ok(Self::torrent(read_metainfo(path).map_err(named)?)),
             Asked::Url(url) => match fetch(url, daemon.hub.listener.origin()).await.map_err(named)? {
                 Fetched::Torrent(metainfo) => Ok(Self::torrent(*metainfo)),
@@ -215,8 +218,10 @@ pub fn set_session(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Argumen
     const DOWN: [&str; 2] = ["speed-limit-down", "speed-limit-down-enabled"];
     refuse_unknown(arguments, &[UP, DOWN].concat())?;
     let limits = &daemon.hub.limits;
-    let up = limit(arguments, UP, limits.up(), &daemon.last_up)?;
-    let down = limit(arguments, DOWN, limits.down(), &daemon.last_down)?;
+    let (last_up, up) = limit(arguments, UP, limits.up(), &daemon.last_up)?;
+    let (last_down, down) = limit(arguments, DOWN, limits.down(), &daemon.last_down)?;
+    daemon.last_up.set(last_up);
+    daemon.last_down.set(last_down);
     if up != limits.up() {
         limits.set_up(up);
     }
@@ -226,19 +231,20 @@ pub fn set_session(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Argumen
     Ok(Map::new())
 }
 
-/// A limit in octets per second after an order. Who says a rate alone means it to be kept once it is switched on.
+/// A limit in octets per second after an order: once it is switched on, and now. Who says a rate alone means it to be kept until then.
 fn limit(
     arguments: &Arguments,
     [rate, switch]: [&str; 2],
     now: Option<u64>,
     last: &Cell<u64>,
-) -> Result<Option<u64>, Failure> {
+) -> Result<(u64, Option<u64>), Failure> {
+    let mut last = last.get();
     if let Some(said) = arguments.get(rate) {
         let said = said.as_u64().filter(|rate| *rate > 0).and_then(|rate| rate.checked_mul(UNIT_BYTES));
-        last.set(said.ok_or_else(|| usage(format!("{rate}: take kB/s from 1 on")))?);
+        last = said.ok_or_else(|| usage(format!("{rate}: take kB/s from 1 on")))?;
     }
     let is_on = arguments.get(switch).map_or(now.is_some(), is_true);
-    Ok(is_on.then(|| last.get()))
+    Ok((last, is_on.then_some(last)))
 }
 
 /// `free-space`.

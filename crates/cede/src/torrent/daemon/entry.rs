@@ -121,6 +121,16 @@ impl Entry {
         self.kept.borrow_mut().checked = is_whole.then(stand);
     }
 
+    /// Whether its content has ever been opened, and what is there of it is its own.
+    pub fn has_begun(&self) -> bool {
+        !self.kept.borrow().here.is_empty()
+    }
+
+    /// Whether the places of its files are its own, or are to be.
+    pub fn is_in_place(&self) -> bool {
+        self.has_begun() || self.is_under_way()
+    }
+
     /// It ends: what it has done is remembered.
     pub fn settle(&self) {
         self.note_checked();

@@ -46,6 +46,11 @@ impl Daemon {
             sums.up += standing.map_or(0, |it| rate(&it.rates.up));
             sums.peers += view.map_or(0, |view| view.peers.len());
         }
+        for entry in self.leaving() {
+            let view = entry.sight.borrow().as_ref().map(|sight| sight.session.view());
+            let (received, sent) = entry.moved(view.as_ref());
+            (sums.received, sums.sent) = (sums.received + received, sums.sent + sent);
+        }
         sums
     }
 }

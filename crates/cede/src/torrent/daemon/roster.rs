@@ -11,16 +11,16 @@ use crate::torrent::hub::Hub;
 use crate::torrent::job::{self, Job, Verb};
 use crate::torrent::place::{Place, Written, make_folder, unstored};
 use crate::torrent::seek::Source;
-use cede_bt::metainfo::Metainfo;
+use cede_bt::metainfo::{Info, Metainfo};
 use cede_torrent::session::Session;
 use cede_torrent::storage::{Allocation, Stamp, Storage};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// The daemon.
 pub struct Daemon {
@@ -31,6 +31,8 @@ pub struct Daemon {
     pub folder: PathBuf,
     pub began: Instant,
     entries: RefCell<BTreeMap<u32, Rc<Entry>>>,
+    /// Those that were removed and have not ended yet, or whose files have not gone yet. They are closed then.
+    leaving: RefCell<Vec<(Rc<Entry>, watch::Receiver<()>)>>,
     next_id: Cell<u32>,
     closing: Notify,
     /// Octets that were received and sent by torrents that are no more.
@@ -67,6 +69,7 @@ impl Daemon {
             folder,
             began: Instant::now(),
             entries: RefCell::default(),
+            leaving: RefCell::default(),
             next_id: Cell::new(1),
             closing: Notify::new(),
             gone: Cell::default(),
@@ -140,14 +143,30 @@ impl Daemon {
         entry
     }
 
-    /// Remembers what has changed of a torrent.
+    /// Remembers what has changed of a torrent. One that was removed meanwhile is not remembered again.
     pub fn remember(&self, entry: &Entry) {
+        if !self.entries.borrow().contains_key(&entry.id) {
+            return;
+        }
         if let Err(failure) = self.store.write(&entry.hash, &entry.kept.borrow()) {
             self.hub.say_of(&entry.name(), &failure.words());
         }
     }
 
-    /// Begins a torrent, where it is not under way: once it has ended, if it is about to.
+    /// Those that were removed and have not ended yet.
+    pub fn leaving(&self) -> Vec<Rc<Entry>> {
+        self.leaving.borrow().iter().map(|(entry, _)| entry.clone()).collect()
+    }
+
+    /// Waits until those of them have ended that are such.
+    async fn left(&self, is_such: impl Fn(&Entry) -> bool) {
+        let leaving = self.leaving.borrow().clone();
+        for (_, mut left) in leaving.into_iter().filter(|(entry, _)| is_such(entry)) {
+            let _ = left.changed().await;
+        }
+    }
+
+    /// Begins a torrent, where it is not under way: once it has ended, if it is about to, and so has the same one that was removed.
     pub fn start(self: &Rc<Self>, entry: &Rc<Entry>) {
         if entry.is_under_way() {
             return;
@@ -159,6 +178,7 @@ impl Daemon {
             if let Some(before) = before {
                 let _ = before.await;
             }
+            daemon.left(|entry| entry.hash.eq_ignore_ascii_case(&subject.hash)).await;
             daemon.carry_out(&subject, &stopping).await;
         });
         entry.error.take();
@@ -213,17 +233,41 @@ impl Daemon {
         self.removed.borrow_mut().push((Instant::now(), entry.id));
         self.store.forget(&entry.hash);
         self.stop(&entry);
+        let (leaves, left) = watch::channel(());
+        self.leaving.borrow_mut().push((entry.clone(), left));
         let daemon = self.clone();
         tokio::task::spawn_local(async move {
             Self::ended(&entry).await;
+            if let Some(failure) = with_files.then(|| daemon.delete(&entry)).and_then(Result::err) {
+                daemon.hub.say_of(&entry.name(), &failure.words());
+            }
             let (received, sent) = entry.moved(None);
             let gone = daemon.gone.get();
             daemon.gone.set((gone.0 + received, gone.1 + sent));
-            if let Some(failure) = with_files.then(|| delete(&entry)).and_then(Result::err) {
-                daemon.hub.say_of(&entry.name(), &failure.words());
-            }
+            daemon.leaving.borrow_mut().retain(|(other, _)| other.id != entry.id);
             daemon.hub.dismiss(entry.row);
+            drop(leaves);
         });
+    }
+
+    /// Removes a torrent's files. Where it never began there are none, whatever is at their places; nor are those its own that another
+    /// torrent has there.
+    fn delete(&self, entry: &Entry) -> Result<(), Failure> {
+        let metainfo = entry.metainfo.borrow().clone();
+        let Some(known) = metainfo.filter(|_| entry.has_begun()) else { return Ok(()) };
+        let open = |folder: &Path, info: &Info| {
+            Storage::new(&real(folder), info, &[]).map_err(|error| unstored(&error))
+        };
+        let mut of_others = HashSet::new();
+        for other in self.entries().iter().filter(|other| other.hash != entry.hash && other.is_in_place()) {
+            let metainfo = other.metainfo.borrow().clone();
+            let storage = metainfo.map(|known| open(&other.kept.borrow().folder, &known.info));
+            if let Some(Ok(storage)) = storage {
+                of_others.extend((0..storage.layout().files().len()).map(|file| storage.path_of(file)));
+            }
+        }
+        let storage = open(&entry.kept.borrow().folder, &known.info)?;
+        storage.remove_files(|path| of_others.contains(path)).map_err(|error| unstored(&error))
     }
 
     /// Somebody asks for the end of the daemon.
@@ -243,6 +287,7 @@ impl Daemon {
         for entry in &entries {
             Self::ended(entry).await;
         }
+        self.left(|_| true).await;
         self.hub.leave().await;
     }
 
@@ -264,17 +309,15 @@ impl Daemon {
                 entry.error.replace(failure.text().map(str::to_owned));
             }
         }
-        // One that was removed meanwhile is not remembered again.
-        if self.entries.borrow().contains_key(&entry.id) {
-            self.remember(entry);
-        }
+        self.remember(entry);
     }
 
     async fn run(self: &Rc<Self>, entry: &Rc<Entry>, stop: &Notify) -> Result<(), Failure> {
         let (what, verb) = (self.what(entry), self.verb(entry));
         let begun = tokio::select! {
-            begun = Job::begin(&self.hub, (entry.row, &what), &verb) => begun,
+            biased;
             () = stop.notified() => Err(Failure::Interrupted(String::new())),
+            begun = Job::begin(&self.hub, (entry.row, &what), &verb) => begun,
         };
         let mut job = match begun {
             Ok(job) => job,
@@ -287,6 +330,10 @@ impl Daemon {
         let sight = job.sight();
         sight.session.add_peers(&entry.kept.borrow().peers);
         entry.sight.replace(Some(sight.clone()));
+        if !entry.has_begun() {
+            entry.kept.borrow_mut().here = entry.here();
+            self.remember(entry);
+        }
         let outcome = tokio::select! {
             biased;
             outcome = job.run(stop.notified()) => outcome,
@@ -354,11 +401,7 @@ pub fn called(link: &str, hash: &str) -> String {
     cede_bt::magnet::Magnet::parse(link).ok().and_then(|link| link.name).unwrap_or_else(|| hash.to_owned())
 }
 
-/// Removes a torrent's files.
-fn delete(entry: &Entry) -> Result<(), Failure> {
-    let metainfo = entry.metainfo.borrow();
-    let Some(known) = metainfo.as_ref() else { return Ok(()) };
-    let folder = &entry.kept.borrow().folder;
-    let storage = Storage::new(folder, &known.info, &[]).map_err(|error| unstored(&error))?;
-    storage.remove_files().map_err(|error| unstored(&error))
+/// One folder may have several names.
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
 }

@@ -33,7 +33,7 @@ pub struct Kept {
     /// See there.
     #[serde(default)]
     pub sent: u64,
-    /// Octets of each file that were there when it ended last.
+    /// Octets of each file that were there when it ended last, or at first began; none where it never has.
     #[serde(default)]
     pub here: Vec<u64>,
     /// What people call it besides.
