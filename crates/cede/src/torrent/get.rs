@@ -30,6 +30,7 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
             Ok(Place { folder: choices.output.clone(), wanted, written, is_super: false, known: None })
         }),
         duty: if gives_on { Duty::GetAndGive(args.until) } else { Duty::Get },
+        known: None,
     };
     swarm::run(run(&args.swarm, &args.what, verb))
 }
@@ -55,6 +56,7 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
             Ok(Place { folder: folder.clone(), wanted: Vec::new(), written: None, is_super, known: None })
         }),
         duty: Duty::Give(args.until),
+        known: None,
     };
     swarm::run(run(&args.swarm, &args.what, verb))
 }

@@ -13,7 +13,7 @@ use super::swarm;
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
-use cede_bt::metainfo::{Info, Version};
+use cede_bt::metainfo::{Info, Metainfo, Version};
 use cede_torrent::announce::{Amounts, Identity, Trackers};
 use cede_torrent::session::{Driver, Session, SessionError, View, Wish};
 use cede_torrent::storage::{Notes, Renamed, Storage};
@@ -41,6 +41,8 @@ pub struct Verb {
     pub place: Box<Placing>,
     /// What is to be done for it.
     pub duty: Duty,
+    /// The torrent, where it is known already.
+    pub known: Option<Rc<Metainfo>>,
 }
 
 /// A torrent that runs.
@@ -94,7 +96,10 @@ pub fn tell_of_nothing(is_wanted: bool, what: &str, failure: &Failure) {
 impl Job {
     /// Finds out what there is, and begins. Where that fails, trackers that have heard of us by then hear that we leave.
     pub async fn begin(hub: &Rc<Hub>, (row, what): (usize, &str), verb: &Verb) -> Result<Self, Failure> {
-        let mut source = source::open(what, (hub, row)).await?;
+        let mut source = match &verb.known {
+            Some(known) => Source::of(Metainfo::clone(known)),
+            None => source::open(what, (hub, row)).await?,
+        };
         let mut asking = source.asking.take();
         let begun = match (verb.place)(&source) {
             Ok(place) => Self::begin_at((hub, row, what), source, (place, verb), &mut asking).await,

@@ -136,7 +136,7 @@ fn content(info: &Info, numbers: Range<usize>) -> Vec<usize> {
 }
 
 /// The files that a link selects.
-fn linked(info: &Info, selected: &[(u32, u32)]) -> Result<Vec<usize>, Failure> {
+pub fn linked(info: &Info, selected: &[(u32, u32)]) -> Result<Vec<usize>, Failure> {
     let of = |(first, last): &(u32, u32)| content(info, *first as usize..*last as usize + 1);
     let found: Vec<usize> = selected.iter().flat_map(of).collect();
     if found.is_empty() {

@@ -3,6 +3,7 @@
 
 pub mod captures;
 pub mod carried;
+pub mod daemon;
 pub mod nets;
 
 use serde_json::Value;

@@ -128,6 +128,7 @@ pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments
         link,
         folder,
         is_paused: arguments.get("paused").is_some_and(is_true),
+        picked: picked.iter().flatten().copied().filter(|_| metainfo.is_none()).collect(),
         unwanted: unpicked(count, picked, left),
         added_s: now_s(),
         done_s: None,

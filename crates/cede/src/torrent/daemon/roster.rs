@@ -1,7 +1,7 @@
 //! The torrents that there are, and what becomes of them.
 
 use super::args::DaemonArgs;
-use super::entry::{Entry, Run, wanted};
+use super::entry::{Entry, Run, files, wanted};
 use super::rpc::RECENTLY_S;
 use super::store::{Kept, Store};
 use crate::failure::Failure;
@@ -11,11 +11,12 @@ use crate::torrent::hub::Hub;
 use crate::torrent::job::{self, Job, Verb};
 use crate::torrent::place::{Place, Written, make_folder, unstored};
 use crate::torrent::seek::Source;
+use crate::torrent::source::linked;
 use cede_bt::metainfo::{Info, Metainfo};
 use cede_torrent::session::Session;
 use cede_torrent::storage::{Allocation, Stamp, Storage};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -369,19 +370,23 @@ impl Daemon {
     }
 
     fn verb(self: &Rc<Self>, entry: &Rc<Entry>) -> Verb {
-        let (daemon, entry) = (self.clone(), entry.clone());
+        let (daemon, subject) = (self.clone(), entry.clone());
         Verb {
             duty: Duty::GetAndGive(self.args.until),
-            place: Box::new(move |source| daemon.place(&entry, source)),
+            known: entry.metainfo.borrow().clone(),
+            place: Box::new(move |source| daemon.place(&subject, source)),
         }
     }
 
     /// Where a torrent goes that is known now.
     fn place(&self, entry: &Entry, source: &Source) -> Result<Place, Failure> {
         if entry.metainfo.borrow().is_none() {
+            let unwanted = unwanted(source, &entry.kept.borrow())?;
             self.store.write_torrent(&entry.hash, &source.metainfo)?;
             entry.metainfo.replace(Some(Rc::new(source.metainfo.clone())));
-            entry.kept.borrow_mut().link = None;
+            let mut kept = entry.kept.borrow_mut();
+            (kept.link, kept.unwanted, kept.picked) = (None, unwanted, Vec::new());
+            drop(kept);
             self.remember(entry);
         }
         let kept = entry.kept.borrow();
@@ -399,6 +404,22 @@ impl Daemon {
 /// What a link's torrent is called until it is known.
 pub fn called(link: &str, hash: &str) -> String {
     cede_bt::magnet::Magnet::parse(link).ok().and_then(|link| link.name).unwrap_or_else(|| hash.to_owned())
+}
+
+/// The files that are not wanted of a torrent that is known now: what was said with its link, or the link itself selects.
+fn unwanted(source: &Source, kept: &Kept) -> Result<BTreeSet<usize>, Failure> {
+    let info = &source.metainfo.info;
+    let picked: BTreeSet<usize> = match (&kept.picked[..], &source.selected[..]) {
+        ([], []) => return Ok(kept.unwanted.clone()),
+        ([], selected) => {
+            let selected = linked(info, selected)?;
+            let numbers = files(info).enumerate().filter(|(_, (at, _))| selected.contains(at));
+            numbers.map(|(number, _)| number).collect()
+        }
+        (picked, _) => picked.iter().copied().collect(),
+    };
+    let left = (0..files(info).count()).filter(|number| !picked.contains(number));
+    Ok(left.chain(kept.unwanted.iter().copied()).collect())
 }
 
 /// One folder may have several names.

@@ -16,12 +16,16 @@ pub struct Kept {
     /// The link that it was asked for by, as long as its torrent file is not known.
     pub link: Option<String>,
     /// The folder that it goes into.
+    #[serde(with = "any_path")]
     pub folder: PathBuf,
     /// It is not to run.
     pub is_paused: bool,
     /// Places, among its files without padding, of those that are not wanted.
     #[serde(default)]
     pub unwanted: BTreeSet<usize>,
+    /// Places of those that are wanted and no others, as long as the torrent file is not known.
+    #[serde(default)]
+    pub picked: Vec<usize>,
     /// Seconds since 1970 at which it was added, and at which all was there.
     pub added_s: i64,
     /// See there.
@@ -45,6 +49,50 @@ pub struct Kept {
     /// Peers that it had when it ended last.
     #[serde(default)]
     pub peers: Vec<SocketAddr>,
+}
+
+/// A path: text, or where it is none its octets.
+mod any_path {
+    use super::{Deserialize, PathBuf, Serialize};
+    use serde::{Deserializer, Serializer};
+    use std::path::Path;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Text(PathBuf),
+        #[cfg(unix)]
+        Octets(Vec<u8>),
+    }
+
+    #[cfg(unix)]
+    fn form(path: &Path) -> Form {
+        use std::os::unix::ffi::OsStrExt;
+        match path.to_str() {
+            Some(_) => Form::Text(path.to_path_buf()),
+            None => Form::Octets(path.as_os_str().as_bytes().to_vec()),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn form(path: &Path) -> Form {
+        Form::Text(path.to_path_buf())
+    }
+
+    pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        form(path).serialize(serializer)
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        Ok(match Form::deserialize(deserializer)? {
+            Form::Text(path) => path,
+            #[cfg(unix)]
+            Form::Octets(octets) => {
+                use std::os::unix::ffi::OsStringExt;
+                std::ffi::OsString::from_vec(octets).into()
+            }
+        })
+    }
 }
 
 /// Where it is remembered.
@@ -143,5 +191,34 @@ impl Store {
         // The document comes first: without it nothing is begun again.
         let _ = fs::remove_file(self.document(hash));
         let _ = fs::remove_file(self.torrent(hash));
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    #[test]
+    fn folders_of_any_name_are_remembered() {
+        let kept = |folder: PathBuf| Kept {
+            link: None,
+            folder,
+            is_paused: false,
+            unwanted: BTreeSet::new(),
+            picked: Vec::new(),
+            added_s: 0,
+            done_s: None,
+            received: 0,
+            sent: 0,
+            here: Vec::new(),
+            labels: Vec::new(),
+            peers: Vec::new(),
+        };
+        for folder in ["/srv/größe".into(), PathBuf::from(OsString::from_vec(b"/srv/\xff".to_vec()))] {
+            let octets = serde_json::to_vec(&kept(folder.clone())).unwrap();
+            assert_eq!(serde_json::from_slice::<Kept>(&octets).unwrap().folder, folder);
+        }
     }
 }
