@@ -85,6 +85,11 @@ impl Limits {
         }
     }
 
+    /// Lets go of those that have left, and so of their files.
+    pub fn part(&self) {
+        self.members.borrow_mut().retain(|member| !member.session.has_left());
+    }
+
     /// Divides the upload limit by what was sent, if it is time to. To be called several times a second.
     pub fn look(&self) {
         let passed = self.looked.get().elapsed();

@@ -73,6 +73,15 @@ fn slow_tracker() -> String {
     url
 }
 
+/// Whether it has a file open that is no more, whose room is taken as long as that lasts. Linux tells that.
+fn holds_what_is_gone(daemon: &Daemon) -> bool {
+    let open = fs::read_dir(format!("/proc/{}/fd", daemon.running.id()));
+    let is_gone = |it: fs::DirEntry| {
+        fs::read_link(it.path()).is_ok_and(|it| it.to_string_lossy().ends_with("film (deleted)"))
+    };
+    open.into_iter().flatten().flatten().any(is_gone)
+}
+
 #[test]
 fn one_that_says_goodbye_may_come_again_and_its_files_go() {
     let place = Place::new("daemon-goodbye", 300_000);
@@ -94,6 +103,7 @@ fn one_that_says_goodbye_may_come_again_and_its_files_go() {
     assert_eq!(torrent["error"], 0, "{torrent}");
     assert_eq!(torrent["downloadedEver"], 300_000, "it was fetched again: {torrent}");
     assert_eq!(place.folder.read("out/film"), place.content);
+    assert!(!holds_what_is_gone(&daemon), "the first one has ended");
     daemon.delete_all();
     daemon.order("session-close", &json!({}));
     daemon.running.end().exits(0);
@@ -138,6 +148,12 @@ fn files_of_others_stay_where_a_torrent_goes_with_its_own() {
     let torrent = daemon.until("given", |it| it["status"] == GIVES);
     assert!(torrent["leftUntilDone"] == 0 && names().contains(&"film".to_owned()), "{torrent}");
     daemon.delete_all();
+    // Nor is its room taken any longer.
+    let began = Instant::now();
+    while names().contains(&"film".to_owned()) || holds_what_is_gone(&daemon) {
+        assert!(began.elapsed() < PATIENCE, "{:?}", names());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     // With what an unfinished download has beside it.
     daemon.order("session-set", &json!({ "speed-limit-down": 100, "speed-limit-down-enabled": true }));
     daemon.add(&place.torrent(), &json!({}));

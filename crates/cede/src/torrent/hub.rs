@@ -297,9 +297,13 @@ impl Hub {
     /// A torrent runs from now on: it has its part of what is limited.
     pub fn join(&self, session: &Session) {
         self.limits.join(session);
-        let mut sessions = self.sessions.borrow_mut();
-        sessions.retain(|session| !session.has_left());
-        sessions.push(session.clone());
+        self.sessions.borrow_mut().push(session.clone());
+    }
+
+    /// A torrent has left: its files are held open no longer.
+    pub fn part(&self) {
+        self.limits.part();
+        self.sessions.borrow_mut().retain(|session| !session.has_left());
     }
 
     /// A torrent has ended; the last one gives back the router's ports.

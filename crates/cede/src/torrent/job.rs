@@ -241,6 +241,7 @@ impl Job {
         let elapsed = self.gauge.elapsed();
         let view = self.session.view();
         self.session.leave();
+        self.hub.part();
         let mut driver = self.driver.take();
         if self.session.is_done() {
             driver.iter_mut().flat_map(Driver::take_notes).for_each(Notes::discard);
@@ -251,6 +252,8 @@ impl Job {
         let patience = outcome.as_ref().err().map_or(swarm::GOODBYE, swarm::parting_time);
         let goodbye = tokio::time::timeout(patience, &mut self.announcing);
         let _ = tokio::join!(goodbye, self.hub.leave());
+        // For a tracker that is slower files are not held open, and it does not hear of the end once the same torrent has begun anew.
+        self.announcing.abort();
         driver.iter_mut().for_each(Driver::write_last_notes);
         let mut data = document(&view, &Rates::default());
         data["what"] = self.what.as_str().into();
