@@ -166,6 +166,38 @@ fn files_of_others_stay_where_a_torrent_goes_with_its_own() {
     place.seed.kill();
 }
 
+/// One of them is in a folder of the other.
+#[test]
+fn no_file_belongs_to_two_torrents_of_different_folders() {
+    let place = Place::new("daemon-nested", 50_000);
+    place.folder.write("tree/film", vec![7; 40_000]);
+    place.folder.cede(&["torrent", "make", "tree", "-l", "16KiB"]).exits(0);
+    fs::create_dir(place.folder.path("out/tree")).unwrap();
+    let mut daemon = place.daemon(&[]);
+    let within = json!({ "download-dir": place.folder.path("out/tree") });
+    let film = daemon.add(&place.torrent(), &within);
+    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    let tree = daemon.add(place.folder.path("tree.torrent").to_str().unwrap(), &json!({}));
+    let began = Instant::now();
+    let told = loop {
+        let all = daemon.torrents();
+        let told = all.iter().find(|it| it["id"] == tree && it["status"] == STOPPED);
+        if let Some(told) = told {
+            break told["errorString"].as_str().unwrap().to_owned();
+        }
+        assert!(began.elapsed() < PATIENCE, "{all:?}");
+    };
+    assert!(told.contains("film belongs to another one"), "{told}");
+    daemon.order("torrent-remove", &json!({ "ids": tree, "delete-local-data": true }));
+    daemon.until("alone", |it| it["id"] == film);
+    assert_eq!(place.folder.read("out/tree/film"), place.content);
+    // What has been taken is given back.
+    daemon.order("torrent-verify", &json!({}));
+    daemon.until("given", |it| it["status"] == GIVES && it["error"] == 0);
+    daemon.running.kill();
+    place.seed.kill();
+}
+
 #[test]
 fn a_check_that_is_ended_does_not_say_that_there_was_an_earlier_run() {
     let place = Place::new("daemon-check", 100_000_000);

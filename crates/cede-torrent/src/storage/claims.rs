@@ -60,6 +60,11 @@ impl Claims {
         Ok(())
     }
 
+    /// Where a torrent's files are below a folder, name by name.
+    pub fn paths(files: &[File], is_wanted: impl Fn(usize) -> bool) -> Vec<Vec<String>> {
+        places(files, is_wanted).0
+    }
+
     /// Gives back what was taken: nothing comes of the torrent.
     pub fn give_back(&mut self, files: &[File], is_wanted: impl Fn(usize) -> bool) {
         let (paths, folders) = places(files, is_wanted);

@@ -99,6 +99,35 @@ struct Taken {
     torrents: HashSet<[u8; 20]>,
     /// Files that are written, by the folders that they are in.
     files: HashMap<PathBuf, Claims>,
+    /// The same files, wherever: one folder may lie within another.
+    places: HashSet<PathBuf>,
+}
+
+impl Taken {
+    fn claim(&mut self, folder: &Path, info: &Info, wanted: &[bool]) -> Result<(), Clash> {
+        let claims = self.files.entry(folder.to_path_buf()).or_default();
+        claims.take(folder, &info.files, picked(wanted))?;
+        let paths = Claims::paths(&info.files, picked(wanted));
+        if let Some(path) = paths.iter().find(|path| self.places.contains(&below(folder, path))) {
+            claims.give_back(&info.files, picked(wanted));
+            return Err(Clash { path: path.clone(), taken: path.clone() });
+        }
+        self.places.extend(paths.iter().map(|path| below(folder, path)));
+        Ok(())
+    }
+
+    fn give_back(&mut self, folder: &Path, info: &Info, wanted: &[bool]) {
+        if let Some(claims) = self.files.get_mut(folder) {
+            claims.give_back(&info.files, picked(wanted));
+        }
+        for path in Claims::paths(&info.files, picked(wanted)) {
+            self.places.remove(&below(folder, &path));
+        }
+    }
+}
+
+fn below(folder: &Path, path: &[String]) -> PathBuf {
+    path.iter().fold(folder.to_path_buf(), |place, name| place.join(name))
 }
 
 /// What a torrent has taken. It is given back where nothing comes of it, and where others may come, at its end.
@@ -269,13 +298,7 @@ impl Hub {
         // One folder may have several names.
         let place = |folder: &Path| folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
         let folder = folder.filter(|_| self.is_shared()).map(place);
-        let made = match &folder {
-            Some(folder) => {
-                let claims = taken.files.entry(folder.clone()).or_default();
-                claims.take(folder, &info.files, picked(wanted))
-            }
-            None => Ok(()),
-        };
+        let made = folder.as_ref().map_or(Ok(()), |folder| taken.claim(folder, info, wanted));
         if made.is_err() {
             taken.torrents.remove(&info.info_hash());
         }
@@ -289,8 +312,8 @@ impl Hub {
     fn give_back(&self, taking: &Taking) {
         let mut taken = self.taken.borrow_mut();
         taken.torrents.remove(&taking.info.info_hash());
-        if let Some(claims) = taking.folder.as_ref().and_then(|folder| taken.files.get_mut(folder)) {
-            claims.give_back(&taking.info.files, picked(&taking.wanted));
+        if let Some(folder) = &taking.folder {
+            taken.give_back(folder, &taking.info, &taking.wanted);
         }
     }
 
