@@ -179,7 +179,9 @@ impl Daemon {
             if let Some(before) = before {
                 let _ = before.await;
             }
-            daemon.left(|entry| entry.hash.eq_ignore_ascii_case(&subject.hash)).await;
+            // It may be removed itself meanwhile.
+            let is_before = |entry: &Entry| entry.id < subject.id && entry.hash == subject.hash;
+            daemon.left(is_before).await;
             daemon.carry_out(&subject, &stopping).await;
         });
         entry.error.take();
