@@ -4,6 +4,7 @@
 //! **Invariant:** nothing here measures or decides; it reads arguments, calls the laboratory and shows what came of it.
 //! Data go to standard output, words for people to standard error where both could be meant (`--json`).
 
+mod callers;
 mod captures;
 mod carry;
 mod check;

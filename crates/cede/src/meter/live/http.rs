@@ -1,5 +1,6 @@
 //! A small server that hands out one text, for whoever scrapes metrics.
 
+use crate::callers::Callers;
 use crate::failure::Failure;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -8,17 +9,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::task::AbortHandle;
 
-/// Callers that are served at a time. One more takes the place of who is there for longest: whoever asks at once has an answer within
-/// a millisecond, however many others say nothing.
-const CALLERS_MAX: usize = 64;
 /// A caller that has not said what it wants by then is left.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The type that Prometheus wants for its text format, version 0.0.4.
@@ -50,18 +46,9 @@ pub fn serve(listener: TcpListener, text: Shared) -> Result<(), Failure> {
 
 async fn accept(listener: TcpListener, text: Shared) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let mut callers: VecDeque<AbortHandle> = VecDeque::new();
+    let mut callers = Callers::default();
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // Too many open files, for instance: that may pass.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        callers.retain(|caller| !caller.is_finished());
-        if callers.len() >= CALLERS_MAX {
-            callers.pop_front().as_ref().map(AbortHandle::abort);
-        }
-        callers.push_back(tokio::spawn(hear(stream, Arc::clone(&text))).abort_handle());
+        callers.next(&listener, |stream| tokio::spawn(hear(stream, Arc::clone(&text))).abort_handle()).await;
     }
 }
 
@@ -96,6 +83,7 @@ async fn answer(request: Request<Incoming>, text: Shared) -> Result<Response<Ful
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::callers::CALLERS_MAX;
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::time::Instant;

@@ -1,9 +1,10 @@
 //! Orders that change something.
 
+use super::chosen::chosen;
 use super::entry::{Entry, files};
-use super::roster::{Daemon, called, now_s};
-use super::rpc::{Arguments, chosen};
+use super::roster::{Daemon, called};
 use super::store::Kept;
+use super::terms::{Arguments, UNIT_BYTES, now_s};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
@@ -25,8 +26,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// Octets in what a rate is told in.
-pub const UNIT_BYTES: u64 = 1_000;
 
 fn usage(text: String) -> Failure {
     Failure::Usage(text)
@@ -136,6 +135,7 @@ pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments
         sent: 0,
         here: Vec::new(),
         labels: labels(arguments).unwrap_or_default(),
+        is_finished: false,
         checked: None,
         peers: Vec::new(),
     };

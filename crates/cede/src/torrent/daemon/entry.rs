@@ -1,7 +1,7 @@
 //! A torrent of the daemon, whether it runs or not.
 
-use super::roster::now_s;
 use super::store::Kept;
+use super::terms::now_s;
 use crate::torrent::job::Sight;
 use cede_bt::metainfo::{File, Info, Metainfo};
 use cede_torrent::session::{View, stamps};
@@ -37,8 +37,6 @@ pub struct Entry {
     pub sight: RefCell<Option<Sight>>,
     /// Why it ended.
     pub error: RefCell<Option<String>>,
-    /// It was given as often, or for as long, as was asked for.
-    pub is_finished: Cell<bool>,
     /// What is there is to be checked whatever is known of it.
     pub is_to_be_checked: Cell<bool>,
     /// When something was received or sent last in this run of the daemon.
@@ -73,6 +71,12 @@ impl Entry {
     /// Whether it is under way, and has not been asked to end.
     pub fn is_under_way(&self) -> bool {
         self.run.borrow().as_ref().is_some_and(|run| !run.is_ending && !run.task.is_finished())
+    }
+
+    /// The run with this stop has nothing more to do but to say goodbye: another may begin behind it.
+    pub fn note_ending(&self, stop: &Rc<Notify>) {
+        let mut run = self.run.borrow_mut();
+        run.iter_mut().filter(|run| Rc::ptr_eq(&run.stop, stop)).for_each(|run| run.is_ending = true);
     }
 
     /// How it stands; `checked` is how much of its content has been checked, while it is.

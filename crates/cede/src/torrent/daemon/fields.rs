@@ -1,9 +1,9 @@
 //! What is told of torrents and of the session.
 
-use super::change::UNIT_BYTES;
+use super::chosen::chosen as chosen_torrents;
 use super::entry::{Entry, Status, files};
-use super::roster::{Daemon, now_s};
-use super::rpc::{Arguments, VERSION, VERSION_MINIMUM, chosen as chosen_torrents};
+use super::roster::Daemon;
+use super::terms::{Arguments, UNIT_BYTES, VERSION, VERSION_MINIMUM, now_s};
 use crate::failure::Failure;
 use crate::torrent::gauge::Standing;
 use crate::torrent::hub::Heard;
@@ -224,7 +224,7 @@ impl<'a> About<'a> {
             }
             "error" => self.error().0.into(),
             "errorString" => self.error().1.into(),
-            "isFinished" => self.entry.is_finished.get().into(),
+            "isFinished" => self.entry.kept.borrow().is_finished.into(),
             "isStalled" => (self.entry.is_under_way() && self.rates() == (0, 0)).into(),
             "activityDate" => self.entry.active_s().into(),
             _ => return None,

@@ -6,6 +6,7 @@
 use super::auth::Auth;
 use super::roster::Daemon;
 use super::{metrics, rpc};
+use crate::callers::Callers;
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::torrent::swarm;
@@ -19,16 +20,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::AbortHandle;
 
-/// Callers at a time; one more takes the place of who is there for longest.
-const CALLERS_MAX: usize = 64;
 /// A caller has so long to say what it wants, and all of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SESSION_ID: HeaderName = HeaderName::from_static("x-transmission-session-id");
@@ -67,18 +64,10 @@ impl Server {
 
     /// Serves whoever calls, until it is dropped.
     pub async fn run(&self, listener: TcpListener) -> Infallible {
-        let mut callers: VecDeque<AbortHandle> = VecDeque::new();
+        let mut callers = Callers::default();
         loop {
-            let Ok((stream, _)) = listener.accept().await else {
-                // Too many open files, for instance: that may pass.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            };
-            callers.retain(|caller| !caller.is_finished());
-            if callers.len() >= CALLERS_MAX {
-                callers.pop_front().as_ref().map(AbortHandle::abort);
-            }
-            callers.push_back(tokio::task::spawn_local(self.clone().hear(stream)).abort_handle());
+            let serve = |stream| tokio::task::spawn_local(self.clone().hear(stream)).abort_handle();
+            callers.next(&listener, serve).await;
         }
     }
 

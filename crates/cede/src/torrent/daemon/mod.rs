@@ -3,6 +3,8 @@
 pub mod args;
 mod auth;
 mod change;
+mod chosen;
+mod content;
 mod entry;
 mod fields;
 mod http;
@@ -10,6 +12,7 @@ mod metrics;
 mod roster;
 mod rpc;
 mod store;
+mod terms;
 
 use crate::failure::Failure;
 use crate::torrent::place::{check_folder, make_folder};

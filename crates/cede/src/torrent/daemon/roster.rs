@@ -1,26 +1,22 @@
 //! The torrents that there are, and what becomes of them.
 
 use super::args::DaemonArgs;
-use super::entry::{Entry, Run, files, wanted};
-use super::rpc::RECENTLY_S;
+use super::entry::{Entry, Run};
 use super::store::{Kept, Store};
+use super::terms::{RECENTLY_S, now_s};
 use crate::failure::Failure;
 use crate::screen;
 use crate::torrent::duty::Duty;
 use crate::torrent::hub::Hub;
 use crate::torrent::job::{self, Job, Verb};
-use crate::torrent::place::{Place, Written, make_folder, unstored};
-use crate::torrent::seek::Source;
-use crate::torrent::source::linked;
-use cede_bt::metainfo::{Info, Metainfo};
+use cede_bt::metainfo::Metainfo;
 use cede_torrent::session::Session;
-use cede_torrent::storage::{Allocation, Stamp, Storage};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 /// The daemon.
@@ -50,11 +46,6 @@ const FIRST_LIMIT: u64 = 100_000;
 
 /// It is looked so often whether a torrent is there, or moves.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Seconds since 1970.
-pub fn now_s() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64)
-}
 
 impl Daemon {
     /// With nothing yet.
@@ -136,7 +127,6 @@ impl Daemon {
             run: RefCell::default(),
             sight: RefCell::default(),
             error: RefCell::default(),
-            is_finished: Cell::new(false),
             is_to_be_checked: Cell::new(false),
             active_at: Cell::default(),
         });
@@ -185,7 +175,7 @@ impl Daemon {
             daemon.carry_out(&subject, &stopping).await;
         });
         entry.error.take();
-        entry.is_finished.set(false);
+        entry.kept.borrow_mut().is_finished = false;
         entry.run.replace(Some(Run { stop, task, is_ending: false }));
     }
 
@@ -253,26 +243,6 @@ impl Daemon {
         });
     }
 
-    /// Removes a torrent's files. Where it never began there are none, whatever is at their places; nor are those its own that another
-    /// torrent has there.
-    fn delete(&self, entry: &Entry) -> Result<(), Failure> {
-        let metainfo = entry.metainfo.borrow().clone();
-        let Some(known) = metainfo.filter(|_| entry.has_begun()) else { return Ok(()) };
-        let open = |folder: &Path, info: &Info| {
-            Storage::new(&real(folder), info, &[]).map_err(|error| unstored(&error))
-        };
-        let mut of_others = HashSet::new();
-        for other in self.entries().iter().filter(|other| other.hash != entry.hash && other.is_in_place()) {
-            let metainfo = other.metainfo.borrow().clone();
-            let storage = metainfo.map(|known| open(&other.kept.borrow().folder, &known.info));
-            if let Some(Ok(storage)) = storage {
-                of_others.extend((0..storage.layout().files().len()).map(|file| storage.path_of(file)));
-            }
-        }
-        let storage = open(&entry.kept.borrow().folder, &known.info)?;
-        storage.remove_files(|path| of_others.contains(path)).map_err(|error| unstored(&error))
-    }
-
     /// Somebody asks for the end of the daemon.
     pub fn close(&self) {
         self.closing.notify_one();
@@ -295,7 +265,7 @@ impl Daemon {
     }
 
     /// What becomes of one.
-    async fn carry_out(self: &Rc<Self>, entry: &Rc<Entry>, stop: &Notify) {
+    async fn carry_out(self: &Rc<Self>, entry: &Rc<Entry>, stop: &Rc<Notify>) {
         self.hub.enter();
         let outcome = self.run(entry, stop).await;
         self.hub.board(|board| board.over(entry.row));
@@ -303,8 +273,8 @@ impl Daemon {
             // Nobody hears any more how it goes: that ends all of them, for this time.
             Ok(()) if screen::is_unread() => {}
             Ok(()) => {
-                entry.is_finished.set(true);
-                entry.kept.borrow_mut().is_paused = true;
+                let mut kept = entry.kept.borrow_mut();
+                (kept.is_finished, kept.is_paused) = (true, true);
             }
             Err(Failure::Interrupted(_)) => {}
             Err(failure) => {
@@ -315,7 +285,7 @@ impl Daemon {
         self.remember(entry);
     }
 
-    async fn run(self: &Rc<Self>, entry: &Rc<Entry>, stop: &Notify) -> Result<(), Failure> {
+    async fn run(self: &Rc<Self>, entry: &Rc<Entry>, stop: &Rc<Notify>) -> Result<(), Failure> {
         let (what, verb) = (self.what(entry), self.verb(entry));
         let begun = tokio::select! {
             biased;
@@ -343,6 +313,7 @@ impl Daemon {
             never = self.watch(entry, &sight.session) => match never {},
         };
         entry.settle();
+        entry.note_ending(stop);
         job.end(outcome).await
     }
 
@@ -379,52 +350,9 @@ impl Daemon {
             place: Box::new(move |source| daemon.place(&subject, source)),
         }
     }
-
-    /// Where a torrent goes that is known now.
-    fn place(&self, entry: &Entry, source: &Source) -> Result<Place, Failure> {
-        if entry.metainfo.borrow().is_none() {
-            let unwanted = unwanted(source, &entry.kept.borrow())?;
-            self.store.write_torrent(&entry.hash, &source.metainfo)?;
-            entry.metainfo.replace(Some(Rc::new(source.metainfo.clone())));
-            let mut kept = entry.kept.borrow_mut();
-            (kept.link, kept.unwanted, kept.picked) = (None, unwanted, Vec::new());
-            drop(kept);
-            self.remember(entry);
-        }
-        let kept = entry.kept.borrow();
-        let allocation = if self.args.preallocate { Allocation::Full } else { Allocation::Sparse };
-        make_folder(&kept.folder)?;
-        let written = Some(Written { allocation, over_others: false });
-        let wanted = wanted(&source.metainfo.info, &kept.unwanted);
-        let stamps =
-            |stand: &Vec<Option<(u64, i64)>>| stand.iter().map(|it| it.map(Stamp::of_numbers)).collect();
-        let known = kept.checked.as_ref().filter(|_| !entry.is_to_be_checked.take()).map(stamps);
-        Ok(Place { folder: kept.folder.clone(), wanted, written, is_super: false, known })
-    }
 }
 
 /// What a link's torrent is called until it is known.
 pub fn called(link: &str, hash: &str) -> String {
     cede_bt::magnet::Magnet::parse(link).ok().and_then(|link| link.name).unwrap_or_else(|| hash.to_owned())
-}
-
-/// The files that are not wanted of a torrent that is known now: what was said with its link, or the link itself selects.
-fn unwanted(source: &Source, kept: &Kept) -> Result<BTreeSet<usize>, Failure> {
-    let info = &source.metainfo.info;
-    let picked: BTreeSet<usize> = match (&kept.picked[..], &source.selected[..]) {
-        ([], []) => return Ok(kept.unwanted.clone()),
-        ([], selected) => {
-            let selected = linked(info, selected)?;
-            let numbers = files(info).enumerate().filter(|(_, (at, _))| selected.contains(at));
-            numbers.map(|(number, _)| number).collect()
-        }
-        (picked, _) => picked.iter().copied().collect(),
-    };
-    let left = (0..files(info).count()).filter(|number| !picked.contains(number));
-    Ok(left.chain(kept.unwanted.iter().copied()).collect())
-}
-
-/// One folder may have several names.
-fn real(folder: &Path) -> PathBuf {
-    folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
 }

@@ -4,22 +4,14 @@
 //! of content, priorities and limits of single torrents. What is asked for and is not there is refused in words, and changes nothing;
 //! arguments that are not known are refused likewise. How it was validated: `transmission-remote` (`tests/torrent_daemon.rs`).
 
+use super::chosen::chosen;
 use super::entry::Entry;
 use super::roster::Daemon;
+use super::terms::Arguments;
 use super::{change, fields};
 use crate::failure::Failure;
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
-use std::time::Instant;
-
-/// The version of the protocol, and the oldest whose clients are served.
-pub const VERSION: u32 = 16;
-pub const VERSION_MINIMUM: u32 = 1;
-/// A torrent that has moved something within that is active.
-pub const RECENTLY_S: u64 = 60;
-
-/// Arguments, of a request or an answer.
-pub type Arguments = Map<String, Value>;
 
 /// Answers a request: whatever octets they are.
 pub async fn answer(daemon: &Rc<Daemon>, request: &[u8]) -> Value {
@@ -87,32 +79,4 @@ fn for_each(method: &str) -> Option<Act> {
         }),
         _ => None,
     }
-}
-
-/// The torrents that `ids` names: a number, an info-hash, a list of these, or those that were active lately; all where there is none.
-pub fn chosen(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Vec<Rc<Entry>>, Failure> {
-    let one = |id: &Value| match id {
-        Value::Number(number) => {
-            let id = number.as_u64();
-            Ok(daemon.entries().into_iter().find(|entry| Some(u64::from(entry.id)) == id))
-        }
-        Value::String(hash) => Ok(daemon.find(hash)),
-        _ => Err(Failure::Usage("ids: take numbers or info-hashes".to_owned())),
-    };
-    match arguments.get("ids") {
-        None | Some(Value::Null) => Ok(daemon.entries()),
-        Some(Value::String(word)) if word == "recently-active" => {
-            let is_active = |entry: &Rc<Entry>| entry.active_at.get().is_some_and(is_recent);
-            Ok(daemon.entries().into_iter().filter(is_active).collect())
-        }
-        Some(Value::Array(ids)) => {
-            let found: Result<Vec<_>, Failure> = ids.iter().map(one).collect();
-            Ok(found?.into_iter().flatten().collect())
-        }
-        Some(id) => Ok(one(id)?.into_iter().collect()),
-    }
-}
-
-fn is_recent(at: Instant) -> bool {
-    at.elapsed().as_secs() < RECENTLY_S
 }

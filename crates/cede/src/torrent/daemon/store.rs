@@ -20,6 +20,9 @@ pub struct Kept {
     pub folder: PathBuf,
     /// It is not to run.
     pub is_paused: bool,
+    /// It was given as often, or for as long, as was asked for.
+    #[serde(default)]
+    pub is_finished: bool,
     /// Places, among its files without padding, of those that are not wanted.
     #[serde(default)]
     pub unwanted: BTreeSet<usize>,
@@ -203,6 +206,8 @@ mod tests {
     #[test]
     fn folders_of_any_name_are_remembered() {
         let kept = |folder: PathBuf| Kept {
+            is_finished: false,
+            checked: None,
             link: None,
             folder,
             is_paused: false,

@@ -1,0 +1,20 @@
+//! What all orders have in common.
+
+use serde_json::{Map, Value};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The version of the protocol, and the oldest whose clients are served.
+pub const VERSION: u32 = 16;
+pub const VERSION_MINIMUM: u32 = 1;
+/// A torrent that has moved something within that is active.
+pub const RECENTLY_S: u64 = 60;
+/// Octets in what a rate is told in.
+pub const UNIT_BYTES: u64 = 1_000;
+
+/// Arguments, of a request or an answer.
+pub type Arguments = Map<String, Value>;
+
+/// Seconds since 1970.
+pub fn now_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64)
+}
