@@ -176,6 +176,28 @@ fn files_that_others_take_away_are_missed() {
     missed("the torrent says 40000");
 }
 
+/// What is written behind a cut makes the file as long as it was: nothing else would tell of what is lost.
+#[test]
+fn nothing_is_written_behind_a_cut() {
+    let mut lengths = vec![(40_000, false)];
+    lengths.extend((0..200).map(|_| (9, false)));
+    let (info, content) = torrent(&lengths);
+    for (others, by_parts) in [(0, false), (0, true), (1_800, false), (1_800, true)] {
+        let scratch = Scratch::new();
+        let storage = Storage::new(&scratch.0, &info, &[]).unwrap();
+        storage.write(0, &content[..PIECE]).unwrap();
+        // So many that the first is no longer open.
+        storage.write(40_000, &content[40_000..40_000 + others]).unwrap();
+        fs::File::options().write(true).open(storage.path_of(0)).unwrap().set_len(10).unwrap();
+        let last = &content[30_000..40_000];
+        let written =
+            if by_parts { storage.write_parts(30_000, &[last]) } else { storage.write(30_000, last) };
+        let error = written.unwrap_err();
+        let is_told = error.to_string().contains("10 octets of 40000 now");
+        assert!(is_told && error.path == storage.path_of(0), "{others}: {error}");
+    }
+}
+
 /// The folder of the file before is not looked for again, so that it may be another one by then.
 #[test]
 #[cfg(unix)]

@@ -196,7 +196,7 @@ impl Storage {
                 continue;
             }
             let (index, at) = self.place(&slice, offset);
-            let file = self.file(index, true)?;
+            let file = self.file_to_write(index)?;
             files::write_at(&file, octets, at).map_err(|error| self.failed(index, "write to", error))?;
         }
         Ok(())
@@ -250,7 +250,7 @@ impl Storage {
     /// As [`Storage::write`].
     pub fn write_parts(&self, offset: u64, parts: &[&[u8]]) -> Result<(), StorageError> {
         if let Some((index, at)) = self.one_place(offset, parts.iter().map(|part| part.len()).sum()) {
-            let file = self.file(index, true)?;
+            let file = self.file_to_write(index)?;
             return files::write_parts(&file, parts, at)
                 .map_err(|error| self.failed(index, "write to", error));
         }

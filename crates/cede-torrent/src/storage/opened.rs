@@ -90,14 +90,7 @@ impl Storage {
             }
             return Ok(file);
         }
-        // What is only read is looked for where it belongs.
-        let mut near = if to_write { core::mem::take(&mut opened.near) } else { Near::default() };
-        let made = self.open_in_turn(index, to_write, &mut near, || opened.make_room());
-        if to_write {
-            opened.near = near;
-        }
-        let action = if to_write { "make or open" } else { "open" };
-        let file = Arc::new(made.map_err(|error| self.failed(index, action, error))?.0);
+        let file = Arc::new(self.open_anew(&mut opened, index, to_write)?);
         if opened.files.len() >= MAX_OPEN {
             opened.make_room();
         }
@@ -108,6 +101,34 @@ impl Storage {
         let open = Open { file: file_too, is_writable: to_write, used: newest + 1, looked };
         opened.files.insert(index, open);
         Ok(file)
+    }
+
+    /// One that is not open.
+    fn open_anew(&self, opened: &mut Opened, index: usize, to_write: bool) -> Result<File, StorageError> {
+        // What is only read is looked for where it belongs.
+        let mut near = if to_write { core::mem::take(&mut opened.near) } else { Near::default() };
+        let made = self.open_in_turn(index, to_write, &mut near, || opened.make_room());
+        if to_write {
+            opened.near = near;
+        }
+        let action = if to_write { "make or open" } else { "open" };
+        let (file, found) = made.map_err(|error| self.failed(index, action, error))?;
+        if to_write && index != PARTS && opened.closed.contains(&index) {
+            self.expect_length(index, found.len())?;
+        }
+        Ok(file)
+    }
+
+    /// The same to be written. What others have cut is as long again once something is written behind the cut, and nobody would see
+    /// what is lost before it.
+    pub(super) fn file_to_write(&self, index: usize) -> Result<Arc<File>, StorageError> {
+        let is_open = |open: &&Open| open.is_writable;
+        let known = self.lock().files.get(&index).filter(is_open).map(|open| open.file.clone());
+        // One that is opened now is made as long as it is to be.
+        let Some(file) = known.filter(|_| index != PARTS) else { return self.file(index, true) };
+        let found = file.metadata().map_err(|error| self.failed(index, "write to", error))?;
+        self.expect_length(index, found.len())?;
+        self.file(index, true)
     }
 
     /// As [`Self::open_file`], where the process may have no more open in place of others.

@@ -181,15 +181,22 @@ impl Storage {
             io::ErrorKind::NotFound => self.failed(index, "find", gone()),
             _ => spoilt(error),
         })?;
-        if found.len() < entry.length {
-            let text = format!("it has {} octets of {} now; {ADVICE}", found.len(), entry.length);
-            return Err(spoilt(io::Error::other(text)));
-        }
+        self.expect_length(index, found.len())?;
         let open = self.lock().files.get(&index).map(|open| open.file.clone());
         if open.is_some_and(|open| !files::is_same(&open, &there)) {
             return Err(spoilt(io::Error::other(format!("another file has taken its place; {ADVICE}"))));
         }
         Ok(Some(there))
+    }
+
+    /// Whether a file that was opened to be written, and so made as long as it is to be, still is so long.
+    pub(super) fn expect_length(&self, index: usize, found: u64) -> Result<(), StorageError> {
+        let length = self.layout.files()[index].length;
+        if found >= length {
+            return Ok(());
+        }
+        let text = format!("it has {found} octets of {length} now; {ADVICE}");
+        Err(self.failed(index, "go on with", io::Error::other(text)))
     }
 }
 
