@@ -6,7 +6,7 @@
 
 use crate::acquaintance::Acquaintances;
 use crate::fetch::{Fetched, begins, fetch, is_http};
-use crate::near::may_press_buttons;
+use crate::near::{addresses_beyond, may_press_buttons};
 use crate::origin::{Family, Origin};
 use crate::proxy::is_proxied;
 use crate::request::host_of;
@@ -197,6 +197,9 @@ async fn ways(question: &Question) -> Result<Vec<Way>, String> {
         None if !is_http(url) => return Err("the URL is neither of http, https nor udp".to_owned()),
         None => match host_of(url) {
             Some(host) if !is_proxied(url) => host,
+            Some(host) if !question.is_named && may_press_buttons(url, &addresses_beyond(&host)) => {
+                return Err(NOT_AT_HOME.to_owned());
+            }
             // Names are looked up beyond a proxy; what is no URL is told by who asks.
             _ => return Ok(vec![Way { family: None, addresses: Vec::new() }]),
         },

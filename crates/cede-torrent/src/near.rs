@@ -2,7 +2,7 @@
 
 use crate::proxy::is_proxied;
 use crate::request::{askable, host_of};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use ureq::http::Uri;
 
 /// Whether a server that is elsewhere sends on into the local network.
@@ -12,9 +12,27 @@ pub(crate) fn leads_home(from: &str, to: &str) -> bool {
 
 /// Whether a URL leads into the local network, as far as that can be told: a proxy looks names up by itself.
 pub(crate) fn is_near(url: &str) -> bool {
-    let host = host_of(url).filter(|_| !is_proxied(url));
-    let found = host.and_then(|host| host.to_socket_addrs().ok());
-    found.into_iter().flatten().any(|address| is_local(address.ip()))
+    let found = match host_of(url) {
+        Some(host) if is_proxied(url) => addresses_beyond(&host),
+        Some(host) => host.to_socket_addrs().into_iter().flatten().collect(),
+        None => Vec::new(),
+    };
+    found.iter().any(|address| is_local(address.ip()))
+}
+
+/// What a host is called by a URL that a proxy is asked for: one that is an address, in whatever form (`127.1`), is the same to everybody
+/// who looks it up, and the proxy is often on this machine.
+pub(crate) fn addresses_beyond(host: &str) -> Vec<SocketAddr> {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_end_matches('.');
+    let last = name.rsplit('.').next().unwrap_or_default();
+    if last.eq_ignore_ascii_case("localhost") {
+        return vec![(Ipv4Addr::LOCALHOST, 0).into()];
+    }
+    // No domain ends in a label that begins so: nobody is asked for it.
+    match name.starts_with('[') || last.starts_with(|first: char| first.is_ascii_digit()) {
+        true => host.to_socket_addrs().into_iter().flatten().collect(),
+        false => Vec::new(),
+    }
 }
 
 /// Whether what a stranger calls a tracker, whose host has these addresses, may be something else on this machine, which would be made to
@@ -74,6 +92,22 @@ mod tests {
             ("http://192.0.2.1/x", "192.0.2.1:80", false),
         ] {
             assert_eq!(may_press_buttons(url, &[address.parse().unwrap()]), is_refused, "{url}");
+        }
+    }
+
+    #[test]
+    fn beyond_a_proxy_addresses_are_known_and_names_are_not() {
+        for host in
+            ["127.0.0.1:1", "127.1:1", "2130706433:1", "0x7f.1:1", "[::1]:1", "LOCALHOST:1", "a.localhost:1"]
+        {
+            let found = addresses_beyond(host);
+            assert!(
+                !found.is_empty() && found.iter().all(|found| found.ip().is_loopback()),
+                "{host} {found:?}"
+            );
+        }
+        for host in ["tracker.example:1", "localhost.example:1", "1.example:1"] {
+            assert!(addresses_beyond(host).is_empty(), "{host}");
         }
     }
 

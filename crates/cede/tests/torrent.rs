@@ -1557,6 +1557,30 @@ fn a_proxy_that_cannot_be_used_is_not_passed_over() {
     show("").exits(0);
 }
 
+/// A proxy is mostly on this machine, and asks what is there as readily as we would.
+#[test]
+fn a_torrents_tracker_on_this_machine_is_not_asked_by_a_proxy_either() {
+    let place = Place::new("proxy-home");
+    place.write_pattern("film", 40_000);
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    proxy.set_nonblocking(true).unwrap();
+    let port = proxy.local_addr().unwrap().port();
+    for tracker in ["http://127.0.0.1:1/reboot", "http://127.1:1/reboot", "http://localhost:1/reboot"] {
+        place.cede(&format!("make film -l 16KiB -t {tracker} --force")).exits(0);
+        let words = format!("torrent get film.torrent -o out --json {QUIET}");
+        let mut command = place.command(words.split(' '));
+        command
+            .env("ALL_PROXY", format!("http://127.0.0.1:{port}"))
+            .env_remove("NO_PROXY")
+            .env_remove("no_proxy");
+        let mut get = Running::begin(&mut command);
+        get.says("at /announce alone");
+        get.interrupt();
+        get.end().exits(130);
+        assert_eq!(proxy.accept().map(drop).unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "{tracker}");
+    }
+}
+
 /// By file and by link, with peers and without, interrupted or not.
 #[test]
 fn servers_that_a_torrent_names_are_used_unless_they_are_not_wanted() {
