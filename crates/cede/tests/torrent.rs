@@ -1350,6 +1350,24 @@ fn bad_input_ends_with_a_reason() {
     assert_eq!(fs::read_dir(place.path("long")).unwrap().count(), 1);
 }
 
+/// Each of them came under another name to libtorrent 2.0.8 or Transmission 3.00, and the others did not.
+#[test]
+fn names_that_others_change_are_told() {
+    let place = Place::new("changed");
+    let long = "n".repeat(241);
+    let changed =
+        ["what?", "a:b", "say \"x\"", "a|b", "<a>", "a*", "\u{202e}gnp", "Film", "film", long.as_str()];
+    let kept = ["films", " a", "a.", "a'b", "-a", "\u{e9}", &long[1..]];
+    changed.iter().chain(&kept).for_each(|name| place.write(&format!("set/sub/{name}"), "x"));
+    let (code, _, told) = place.cede("make set").told();
+    assert_eq!(code, 0, "{told}");
+    for name in changed {
+        let shown = name.replace('\u{202e}', "\u{fffd}");
+        assert!(told.contains(&format!("the name of set/sub/{shown}\n")), "{name}: {told}");
+    }
+    assert_eq!(told.matches("some clients").count(), changed.len(), "{told}");
+}
+
 /// Odd names, links that say too much, and a torrent that is made where it lies.
 #[test]
 fn odd_names_and_links_are_taken_and_nothing_at_all_is_no_success() {

@@ -12,10 +12,14 @@ use crate::whole;
 use cede_bt::metainfo::{Metainfo, Writer};
 use cede_torrent::create::{CreateError, Plan};
 use serde_json::json;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// libtorrent cuts longer names.
+const MAX_NAME_BYTES: usize = 240;
 
 /// Makes a torrent.
 pub fn make(args: &MakeArgs) -> Result<(), Failure> {
@@ -71,13 +75,27 @@ fn check_place(output: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
-/// Names that are sound here and not everywhere.
+/// Names that are sound here and not everywhere, and those that differ from another one's in the case of letters alone.
 fn mention_odd(plan: &Plan) {
-    let is_odd = |name: &String| name.contains('\\') || name.contains(char::is_control);
-    for file in plan.files.iter().filter(|file| file.path.iter().any(is_odd)) {
+    let folded = |file: &cede_bt::metainfo::File| file.path.join("/").to_lowercase();
+    let mut alike: HashMap<String, usize> = HashMap::new();
+    plan.files.iter().for_each(|file| *alike.entry(folded(file)).or_default() += 1);
+    let is_changed = |file: &&cede_bt::metainfo::File| {
+        file.path.iter().any(|name| is_odd(name)) || alike.get(&folded(file)).is_some_and(|files| *files > 1)
+    };
+    for file in plan.files.iter().filter(is_changed) {
         let name = shown(&file.path);
         screen::mention(&format!("some clients change or refuse the name of {name}\n"));
     }
+}
+
+/// Transmission and the file systems of Windows replace some characters, libtorrent leaves out others, which turn the direction of
+/// what is written, and cuts what is long.
+fn is_odd(name: &str) -> bool {
+    let is_turning = |letter| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}');
+    let is_replaced =
+        |letter: char| letter.is_control() || "\\<>:\"|?*".contains(letter) || is_turning(letter);
+    name.len() > MAX_NAME_BYTES || name.contains(is_replaced)
 }
 
 fn failed(error: &CreateError) -> Failure {
