@@ -89,6 +89,8 @@ fn peer(entry: &Entry) -> SocketAddr {
 
 fn document(entry: &Entry) -> Value {
     let announce = entry.announce.as_ref();
+    // Of which torrent nobody knows, there is nothing to count.
+    let tally = announce.map(|_| &entry.tally);
     json!({
         "at_s": now_s(), "peer": peer(entry).to_string(), "over": over(entry),
         "info_hash": announce.map(|announce| numbers::hex(&announce.info_hash)),
@@ -98,7 +100,8 @@ fn document(entry: &Entry) -> Value {
         "uploaded": announce.map(|announce| announce.uploaded),
         "downloaded": announce.map(|announce| announce.downloaded),
         "told": entry.result.as_ref().ok(), "refused": entry.result.as_ref().err(),
-        "seeders": entry.tally.seeders, "leechers": entry.tally.leechers, "completed": entry.tally.completed,
+        "seeders": tally.map(|tally| tally.seeders), "leechers": tally.map(|tally| tally.leechers),
+        "completed": tally.map(|tally| tally.completed),
     })
 }
 
