@@ -148,6 +148,10 @@ fn what_is_said_changes_what_runs() {
     daemon.order("torrent-set", &json!({ "files-unwanted": [] }));
     let torrent = daemon.until("unwanted", |it| it["wanted"] == json!([0]) && it["status"] == GIVES);
     assert_eq!((&torrent["sizeWhenDone"], &torrent["error"]), (&json!(0), &json!(0)));
+    // What is not wanted counts as not there, although nothing has changed since it was checked.
+    daemon.until("begun anew", |it| it["haveValid"] == 0);
+    daemon.order("torrent-set", &json!({ "files-wanted": [] }));
+    daemon.until("there again", |it| it["haveValid"] == 4_000_000 && it["leftUntilDone"] == 0);
     let table = daemon.order("torrent-get", &json!({ "fields": ["name", "nothing"], "format": "table" }));
     assert_eq!(table["torrents"], json!([["name", "nothing"], ["film", null]]));
     daemon.running.kill();

@@ -32,7 +32,9 @@ impl Daemon {
         let wanted = wanted(&source.metainfo.info, &kept.unwanted);
         let stamps =
             |stand: &Vec<Option<(u64, i64)>>| stand.iter().map(|it| it.map(Stamp::of_numbers)).collect();
-        let known = kept.checked.as_ref().filter(|_| !entry.is_to_be_checked.take()).map(stamps);
+        // What is not wanted is kept elsewhere, and so not where it was when all was.
+        let is_known = !entry.is_to_be_checked.take() && kept.unwanted.is_empty();
+        let known = kept.checked.as_ref().filter(|_| is_known).map(stamps);
         Ok(Place { folder: kept.folder.clone(), wanted, written, is_super: false, known })
     }
 
