@@ -75,10 +75,8 @@ impl Limits {
     pub fn join(&self, session: &Session) {
         session.read_from(self.down.clone());
         let sent = session.sent();
-        let mut members = self.members.borrow_mut();
-        members.retain(|member| !member.session.has_left());
-        members.push(Member { session: session.clone(), sent, rate: 0.0, part: 0.0 });
-        drop(members);
+        self.part();
+        self.members.borrow_mut().push(Member { session: session.clone(), sent, rate: 0.0, part: 0.0 });
         // The newcomer has what an idle one has until the next look, or everything where it is alone.
         if let Some(up) = self.up.get() {
             self.divide(up as f64, 0.0);
@@ -99,8 +97,8 @@ impl Limits {
     }
 
     fn divide(&self, up: f64, passed: f64) {
+        self.part();
         let mut members = self.members.borrow_mut();
-        members.retain(|member| !member.session.has_left());
         let wants: Vec<f64> = members.iter_mut().map(|member| member.want(passed)).collect();
         for (member, part) in members.iter_mut().zip(shares(up, &wants)) {
             if (part - member.part).abs() > 0.01 * member.part {

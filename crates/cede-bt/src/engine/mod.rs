@@ -293,6 +293,20 @@ pub struct Totals {
     pub requests_refused: u64,
 }
 
+impl Totals {
+    /// Octets of the content received, from whomever.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.downloaded.iter().sum::<u64>() + self.downloaded_web
+    }
+
+    /// Octets of blocks sent.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.uploaded.iter().sum()
+    }
+}
+
 impl core::ops::AddAssign for Totals {
     fn add_assign(&mut self, more: Self) {
         for at in 0..2 {

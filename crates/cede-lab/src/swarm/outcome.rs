@@ -148,12 +148,8 @@ impl SwarmOutcome {
             .iter()
             .fold((0, 0), |(all, busy), (_, link)| (all + link.dequeues, busy + link.busy_dequeues));
         let is_seed = |peer: &PeerOutcome| peer.role == Role::Seed;
-        let sent: u64 = self
-            .peers
-            .iter()
-            .filter(|peer| is_seed(peer))
-            .map(|peer| peer.record.totals.uploaded.iter().sum::<u64>())
-            .sum();
+        let seeds = self.peers.iter().filter(|peer| is_seed(peer));
+        let sent: u64 = seeds.map(|peer| peer.record.totals.sent()).sum();
         Summary {
             leechers: self.leechers().count(),
             complete: times.len(),

@@ -170,7 +170,7 @@ impl Session {
     /// Octets of blocks that were sent.
     #[must_use]
     pub fn sent(&self) -> u64 {
-        self.inner.state.borrow().engine.totals().uploaded.iter().sum()
+        self.inner.state.borrow().engine.totals().sent()
     }
 
     /// Waits until what is wanted comes to be on the disk. Ready once each time that it does.

@@ -123,7 +123,7 @@ impl Gauge {
             is_complete: view.is_complete,
             peers: view.peers.len(),
             banned: view.banned.len(),
-            sent: view.totals.uploaded.iter().sum(),
+            sent: view.totals.sent(),
             is_web: view.totals.downloaded_web > 0 || !view.web_seeds.is_empty(),
             rates: self.rates(),
         }

@@ -295,9 +295,7 @@ impl Hub {
         if !taken.torrents.insert(info.info_hash()) {
             return Err(Failure::Failed("the same torrent as another one of these".to_owned()));
         }
-        // One folder may have several names.
-        let place = |folder: &Path| folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-        let folder = folder.filter(|_| self.is_shared()).map(place);
+        let folder = folder.filter(|_| self.is_shared()).map(super::real);
         let made = folder.as_ref().map_or(Ok(()), |folder| taken.claim(folder, info, wanted));
         if made.is_err() {
             taken.torrents.remove(&info.info_hash());

@@ -276,16 +276,16 @@ impl Job {
 
 /// What has come and gone.
 fn moved(view: &View, elapsed: Duration) -> String {
-    let (down, up) = (view.totals.downloaded, view.totals.uploaded);
-    let web = view.totals.downloaded_web;
+    let totals = &view.totals;
+    let web = totals.downloaded_web;
     let of_servers =
         if web > 0 { format!(", {} from web seeds", numbers::amount(web)) } else { String::new() };
     format!(
         "{} received ({} over uTP{of_servers}), {} sent ({} over uTP) in {:.1} s",
-        numbers::amount(down.iter().sum::<u64>() + web),
-        numbers::amount(down[1]),
-        numbers::amount(up.iter().sum()),
-        numbers::amount(up[1]),
+        numbers::amount(totals.received()),
+        numbers::amount(totals.downloaded[1]),
+        numbers::amount(totals.sent()),
+        numbers::amount(totals.uploaded[1]),
         elapsed.as_secs_f64()
     )
 }
@@ -504,11 +504,10 @@ fn standing(hub: &Hub, info: &Info, session: &Session) -> Standing {
     let port = hub.listener.outer_port();
     Box::new(move || {
         let view = subject.view();
-        let sum = |sums: [u64; 2]| sums.iter().sum();
+        let (uploaded, downloaded) = (view.totals.sent(), view.totals.received());
         let left = total.saturating_sub(view.bytes);
-        let downloaded = sum(view.totals.downloaded) + view.totals.downloaded_web;
         let is_partial_seed = view.is_complete && left > 0;
-        Amounts { uploaded: sum(view.totals.uploaded), downloaded, left, is_partial_seed, port: Some(port()) }
+        Amounts { uploaded, downloaded, left, is_partial_seed, port: Some(port()) }
     })
 }
 

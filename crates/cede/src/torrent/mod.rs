@@ -31,7 +31,7 @@ use args::{TorrentArgs, Verb};
 use cede_bt::metainfo::{MAX_FILE_BYTES, Metainfo};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runs a verb.
 pub fn run(args: &TorrentArgs) -> Result<(), Failure> {
@@ -71,6 +71,11 @@ fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
         File::open(path)?.take(limit).read_to_end(&mut octets)?;
     }
     Ok(octets)
+}
+
+/// A folder by its own name, as it may have several.
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
 }
 
 /// How a file of a torrent is shown.

@@ -1,7 +1,7 @@
 //! Orders that change something.
 
 use super::chosen::chosen;
-use super::entry::{Entry, files};
+use super::entry::{Entry, files, unpicked};
 use super::roster::{Daemon, called};
 use super::store::Kept;
 use super::terms::{Arguments, UNIT_BYTES, now_s};
@@ -123,11 +123,12 @@ pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments
         return Ok(named("torrent-duplicate", &known));
     }
     let count = metainfo.as_ref().map_or(0, |known| files(&known.info).count());
+    let (picked, left) = (picked.unwrap_or_default(), left.into_iter().flatten().collect());
     let kept = Kept {
         link,
         folder,
         is_paused: arguments.get("paused").is_some_and(is_true),
-        picked: picked.iter().flatten().copied().filter(|_| metainfo.is_none()).collect(),
+        picked: if metainfo.is_none() { picked.clone() } else { Vec::new() },
         unwanted: unpicked(count, picked, left),
         added_s: now_s(),
         done_s: None,
@@ -141,17 +142,6 @@ pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments
     };
     let entry = daemon.add((hash, called), kept, metainfo)?;
     Ok(named("torrent-added", &entry))
-}
-
-/// The files that are not wanted of so many: all but those that are picked, where any are, and those that are left.
-fn unpicked(count: usize, picked: Option<Vec<usize>>, left: Option<Vec<usize>>) -> BTreeSet<usize> {
-    let mut unwanted = BTreeSet::new();
-    if let Some(picked) = picked.filter(|picked| !picked.is_empty()) {
-        let picked = BTreeSet::from_iter(picked);
-        unwanted.extend((0..count).filter(|at| !picked.contains(at)));
-    }
-    unwanted.extend(left.into_iter().flatten());
-    unwanted
 }
 
 fn is_true(value: &Value) -> bool {

@@ -1,16 +1,17 @@
 //! Where the files of torrents go, and which of them are a torrent's own.
 
-use super::entry::{Entry, files, wanted};
+use super::entry::{Entry, files, unpicked, wanted};
 use super::roster::Daemon;
 use super::store::Kept;
 use crate::failure::Failure;
 use crate::torrent::place::{Place, Written, make_folder, unstored};
+use crate::torrent::real;
 use crate::torrent::seek::Source;
 use crate::torrent::source::linked;
 use cede_bt::metainfo::Info;
 use cede_torrent::storage::{Allocation, Stamp, Storage};
 use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 impl Daemon {
@@ -62,20 +63,13 @@ impl Daemon {
 /// The files that are not wanted of a torrent that is known now: what was said with its link, or the link itself selects.
 fn unwanted(source: &Source, kept: &Kept) -> Result<BTreeSet<usize>, Failure> {
     let info = &source.metainfo.info;
-    let picked: BTreeSet<usize> = match (&kept.picked[..], &source.selected[..]) {
-        ([], []) => return Ok(kept.unwanted.clone()),
-        ([], selected) => {
+    let picked = match (&kept.picked[..], &source.selected[..]) {
+        ([], selected) if !selected.is_empty() => {
             let selected = linked(info, selected)?;
             let numbers = files(info).enumerate().filter(|(_, (at, _))| selected.contains(at));
             numbers.map(|(number, _)| number).collect()
         }
-        (picked, _) => picked.iter().copied().collect(),
+        (picked, _) => picked.to_vec(),
     };
-    let left = (0..files(info).count()).filter(|number| !picked.contains(number));
-    Ok(left.chain(kept.unwanted.iter().copied()).collect())
-}
-
-/// One folder may have several names.
-fn real(folder: &Path) -> PathBuf {
-    folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
+    Ok(unpicked(files(info).count(), picked, kept.unwanted.clone()))
 }

@@ -6,6 +6,7 @@ use crate::torrent::job::Sight;
 use cede_bt::metainfo::{File, Info, Metainfo};
 use cede_torrent::session::{View, stamps};
 use cede_torrent::storage::Stamp;
+use cede_units::Rate;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -96,12 +97,24 @@ impl Entry {
         self.active_at.get().map_or(0, |at| now_s() - at.elapsed().as_secs() as i64)
     }
 
+    /// What its session sees, while there is one.
+    pub fn view(&self) -> Option<View> {
+        self.sight.borrow().as_ref().map(|sight| sight.session.view())
+    }
+
+    /// Octets per second that come and leave.
+    pub fn rates(&self) -> (u64, u64) {
+        let stands = self.sight.borrow().as_ref().and_then(|sight| sight.stands.get());
+        let sum = |rates: &[Rate]| rates.iter().map(|rate| rate.bits_per_sec() / 8).sum();
+        let rates = stands.filter(|_| self.is_under_way()).map(|stands| stands.rates);
+        rates.map_or((0, 0), |rates| (sum(&rates.down), sum(&rates.up)))
+    }
+
     /// Octets that were received and sent, ever.
     pub fn moved(&self, view: Option<&View>) -> (u64, u64) {
         let kept = self.kept.borrow();
         let totals = view.map(|view| view.totals).unwrap_or_default();
-        let received = totals.downloaded.iter().sum::<u64>() + totals.downloaded_web;
-        (kept.received + received, kept.sent + totals.uploaded.iter().sum::<u64>())
+        (kept.received + totals.received(), kept.sent + totals.sent())
     }
 
     /// Octets of each of its files that are there, in whole pieces: now, or when it ended last.
@@ -165,6 +178,15 @@ pub fn wanted(info: &Info, unwanted: &BTreeSet<usize>) -> Vec<bool> {
         wanted[at] = !unwanted.contains(&number);
     }
     wanted
+}
+
+/// The files that are not wanted of so many: all but those that are picked, where any are, and those that are left.
+pub fn unpicked(count: usize, picked: Vec<usize>, left: BTreeSet<usize>) -> BTreeSet<usize> {
+    let (mut unwanted, picked) = (left, BTreeSet::from_iter(picked));
+    if !picked.is_empty() {
+        unwanted.extend((0..count).filter(|at| !picked.contains(at)));
+    }
+    unwanted
 }
 
 /// Octets of each file in pieces that are whole.

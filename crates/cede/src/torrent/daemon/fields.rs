@@ -5,12 +5,10 @@ use super::entry::{Entry, Status, files};
 use super::roster::Daemon;
 use super::terms::{Arguments, UNIT_BYTES, VERSION, VERSION_MINIMUM, now_s};
 use crate::failure::Failure;
-use crate::torrent::gauge::Standing;
 use crate::torrent::hub::Heard;
 use crate::torrent::show::{content_bytes, magnet_of};
 use cede_bt::metainfo::Metainfo;
 use cede_torrent::session::View;
-use cede_units::Rate;
 use serde_json::{Map, Value, json};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -52,17 +50,12 @@ pub fn torrents(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments,
     Ok(told)
 }
 
-fn per_second(rates: &[Rate]) -> u64 {
-    rates.iter().map(|rate| rate.bits_per_sec() / 8).sum()
-}
-
 /// A torrent as it stands. What takes a while to find out is found out where somebody asks for it.
 struct About<'a> {
     daemon: &'a Daemon,
     entry: &'a Entry,
     metainfo: Option<Rc<Metainfo>>,
     view: OnceCell<Option<View>>,
-    standing: Option<Standing>,
     checked: Option<f64>,
     status: Status,
     here: OnceCell<Vec<u64>>,
@@ -70,12 +63,10 @@ struct About<'a> {
 
 impl<'a> About<'a> {
     fn of(daemon: &'a Daemon, entry: &'a Entry) -> Self {
-        let stands = entry.sight.borrow().as_ref().and_then(|sight| sight.stands.get());
         let checked = daemon.hub.checked(entry.row);
         Self {
             metainfo: entry.metainfo.borrow().clone(),
             view: OnceCell::new(),
-            standing: stands.filter(|_| entry.is_under_way()),
             checked,
             status: entry.status(checked),
             here: OnceCell::new(),
@@ -85,8 +76,7 @@ impl<'a> About<'a> {
     }
 
     fn view(&self) -> Option<&View> {
-        let look = || self.entry.sight.borrow().as_ref().map(|sight| sight.session.view());
-        self.view.get_or_init(look).as_ref()
+        self.view.get_or_init(|| self.entry.view()).as_ref()
     }
 
     /// Octets of each file that are there.
@@ -110,7 +100,7 @@ impl<'a> About<'a> {
     }
 
     fn rates(&self) -> (u64, u64) {
-        self.standing.map_or((0, 0), |it| (per_second(&it.rates.down), per_second(&it.rates.up)))
+        self.entry.rates()
     }
 
     fn moved(&self) -> (u64, u64) {

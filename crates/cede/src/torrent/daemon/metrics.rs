@@ -2,7 +2,6 @@
 
 use super::entry::Status;
 use super::roster::Daemon;
-use cede_torrent::session::View;
 use std::fmt::Write;
 
 /// Sums of all torrents.
@@ -30,25 +29,20 @@ impl Daemon {
         let (received, sent) = self.gone.get();
         let mut sums = Sums { received, sent, ..Sums::default() };
         for entry in self.entries() {
-            let sight = entry.sight.borrow().clone();
-            let view: Option<View> = sight.as_ref().map(|sight| sight.session.view());
-            let (received, sent) = entry.moved(view.as_ref());
+            let view = entry.view();
+            let ((received, sent), (down, up)) = (entry.moved(view.as_ref()), entry.rates());
             let status = entry.status(self.hub.checked(entry.row));
-            let standing = sight.and_then(|sight| sight.stands.get()).filter(|_| entry.is_under_way());
-            let rate = |rates: &[cede_units::Rate]| rates.iter().map(|it| it.bits_per_sec() / 8).sum::<u64>();
             sums.torrents += 1;
             sums.under_way += usize::from(status != Status::Stopped);
             sums.fetching += usize::from(status == Status::Fetches);
             sums.giving += usize::from(status == Status::Gives);
             sums.failed += usize::from(entry.error.borrow().is_some());
             (sums.received, sums.sent) = (sums.received + received, sums.sent + sent);
-            sums.down += standing.map_or(0, |it| rate(&it.rates.down));
-            sums.up += standing.map_or(0, |it| rate(&it.rates.up));
+            (sums.down, sums.up) = (sums.down + down, sums.up + up);
             sums.peers += view.map_or(0, |view| view.peers.len());
         }
         for entry in self.leaving() {
-            let view = entry.sight.borrow().as_ref().map(|sight| sight.session.view());
-            let (received, sent) = entry.moved(view.as_ref());
+            let (received, sent) = entry.moved(entry.view().as_ref());
             (sums.received, sums.sent) = (sums.received + received, sums.sent + sent);
         }
         sums
