@@ -17,6 +17,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How long the other side may take for its last report.
 const LAST_WORD: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long the other side's reason may take where a stream has broken.
+const REASON: std::time::Duration = std::time::Duration::from_secs(1);
 /// How long our own end may take to arrive where the test has broken.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -207,7 +209,9 @@ impl Running<'_> {
                     watch(&here, &self.there);
                     next += interval;
                 }
-                over = all_over(&mut self.flows), if end.is_none() => return over.map(|()| false),
+                over = all_over(&mut self.flows), if end.is_none() => {
+                    return self.unless_broken(over).await.map(|()| false);
+                }
                 heard = self.control.reader.next_in_time() => self.hear(heard?)?,
                 () = sleep_until(self.control.writer.alive_due()) => {
                     self.control.writer.send(&Message::Alive).await?;
@@ -221,13 +225,22 @@ impl Running<'_> {
 
     /// A stream that ends before its time has broken.
     async fn check(&mut self) -> Result<(), TestError> {
-        match self.flows.iter_mut().find(|flow| flow.is_over()) {
-            Some(flow) => {
-                flow.over().await?;
-                Err(WireError::Unexpected.into())
+        let Some(flow) = self.flows.iter_mut().find(|flow| flow.is_over()) else { return Ok(()) };
+        let broke = flow.over().await.map_or_else(TestError::from, |()| WireError::Unexpected.into());
+        self.unless_broken(Err(broke)).await
+    }
+
+    /// How streams have ended. Who gives up breaks them off, and says why over that of the words, which may come behind that.
+    async fn unless_broken(&mut self, over: Result<(), TestError>) -> Result<(), TestError> {
+        let until = Instant::now() + REASON;
+        while over.is_err()
+            && let Ok(Ok(message)) = timeout_at(until, self.control.reader.next()).await
+        {
+            if let Message::Failed(text) = message {
+                return Err(WireError::Failed(text).into());
             }
-            None => Ok(()),
         }
+        over
     }
 
     fn hear(&mut self, message: Message) -> Result<(), TestError> {
