@@ -114,6 +114,15 @@ impl Bitfield {
             .flat_map(|(&word, base)| Ones(word).map(move |bit| base + bit))
     }
 
+    /// Those that are in `other` as well.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let words: Vec<u64> =
+            self.words.iter().zip(&other.words).map(|(mine, theirs)| mine & theirs).collect();
+        let count = words.iter().map(|word| word.count_ones()).sum();
+        Self { words, len: self.len.min(other.len), count }
+    }
+
     /// How many are in this and not in `other`.
     #[must_use]
     pub fn count_beyond(&self, other: &Self) -> u32 {
@@ -151,6 +160,8 @@ mod tests {
         assert!(set.iter().eq([0, 7, 8, 63, 64, 69]));
         assert!(set.remove(63) && !set.has(63) && set.count() == 5);
         assert_eq!(Bitfield::all(70).count_beyond(&set), 65);
+        let both = set.within(&Bitfield::from_octets(&[0x80, 0xff, 0, 0, 0, 0, 0, 0, 4], 70).unwrap());
+        assert!(both.iter().eq([0, 8, 69]) && both.count() == 3 && both.len() == 70);
         assert!(Bitfield::all(70).is_full());
     }
 

@@ -97,7 +97,7 @@ impl Magnet {
             ("tr", _) if self.trackers.len() < MAX_ENTRIES => self.trackers.push(url.into()),
             ("x", "pe") if self.peers.len() < MAX_ENTRIES => self.peers.push(value.into()),
             ("ws", _) if self.web_seeds.len() < MAX_ENTRIES => self.web_seeds.push(url.into()),
-            ("so", _) => self.selected = ranges(value),
+            ("so", _) => self.selected.extend(ranges(value)),
             _ => {}
         }
         Ok(())

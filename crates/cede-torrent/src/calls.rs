@@ -14,6 +14,8 @@ const MAX_PEERS: usize = 2_000;
 /// Why a peer that was called is not connected; the later ones tell more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Miss {
+    /// It was not called, as its address is one to leave alone.
+    Filtered,
     /// It does not answer.
     Silent,
     /// The system knows no way to it.

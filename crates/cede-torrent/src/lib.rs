@@ -4,6 +4,7 @@
 //! * [`check`] says which pieces are there, by their hashes; [`mend`] finds the parts of those that files share.
 //! * [`session`] runs a torrent: the engine, driven by TCP and uTP sockets at one port number, a disk and the clock.
 //! * [`limits`] are those that several torrents have together, [`open_files`] one that the system sets; the callers of one port are led to each.
+//! * [`ip_filter`] names addresses that are left alone.
 //! * [`calls`] tells why peers that were called are not connected.
 //! * [`announce`] keeps trackers told, [`ask`] asks one, [`fetch`] what is at a URL, [`origin`] from which address; [`magnet`] fetches what a link does not say, `dht` finds peers without a tracker, [`local`] those in the local network; [`gateway`] has a router lead others to us; [`moves`] says when the machine has come into another network.
 //! * [`web`] fetches from servers that have the content.
@@ -29,6 +30,7 @@ mod disk;
 pub mod fetch;
 pub mod gateway;
 mod hashing;
+pub mod ip_filter;
 pub mod limits;
 mod link;
 mod listener;

@@ -1,5 +1,6 @@
 //! Where peers reach us.
 
+use crate::ip_filter::IpFilter;
 use crate::link::Stream;
 use crate::open_files::is_too_many;
 use crate::origin::Origin;
@@ -32,6 +33,8 @@ pub struct Listener {
     outer_port: Arc<AtomicU16>,
     origin: Origin,
     reception: Reception,
+    /// Neither called nor heard.
+    filter: Rc<IpFilter>,
     is_open: Cell<bool>,
     /// The process may have nothing more open.
     is_short: Notify,
@@ -91,8 +94,32 @@ impl Listener {
         }
         let origin = Origin::new(Some(address.ip()));
         let (outer_port, reception, is_open) = (Arc::default(), Reception::default(), Cell::new(false));
-        let (port, is_short) = (address.port(), Notify::new());
-        Ok(Self { tcp, utp, stream, port, outer_port, origin, reception, is_open, is_short })
+        let (port, is_short, filter) = (address.port(), Notify::new(), Rc::default());
+        Ok(Self { tcp, utp, stream, port, outer_port, origin, reception, filter, is_open, is_short })
+    }
+
+    /// The same, but that these addresses are neither called nor heard.
+    #[must_use]
+    pub fn leaving_alone(self, filter: Rc<IpFilter>) -> Self {
+        Self { filter, ..self }
+    }
+
+    /// These.
+    #[must_use]
+    pub fn filter(&self) -> Rc<IpFilter> {
+        self.filter.clone()
+    }
+
+    /// Whether an address is one of these.
+    #[must_use]
+    pub fn leaves_alone(&self, address: IpAddr) -> bool {
+        self.filter.has(address)
+    }
+
+    fn admit(&self, stream: Stream, address: SocketAddr) {
+        if !self.leaves_alone(address.ip()) {
+            self.reception.admit(stream, address);
+        }
     }
 
     /// Leads callers who mean one of these names to a torrent, as long as what comes back is there. Must be called within a
@@ -110,7 +137,7 @@ impl Listener {
             let Some(tcp) = &self.tcp else { return std::future::pending().await };
             loop {
                 match tcp.accept().await {
-                    Ok((stream, address)) => self.reception.admit(Stream::Tcp(stream), address),
+                    Ok((stream, address)) => self.admit(Stream::Tcp(stream), address),
                     Err(error) => {
                         if is_too_many(&error) {
                             self.is_short.notify_one();
@@ -124,7 +151,7 @@ impl Listener {
             let Some(utp) = &self.utp else { return std::future::pending().await };
             while let Ok(stream) = utp.accept().await {
                 let address = stream.peer_addr();
-                self.reception.admit(Stream::Utp(Box::new(stream)), address);
+                self.admit(Stream::Utp(Box::new(stream)), address);
             }
         };
         tokio::join!(tcp, utp);

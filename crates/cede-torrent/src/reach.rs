@@ -35,6 +35,8 @@ pub(crate) enum Missed {
     Stream(io::Error),
     /// The encryption of one.
     Agreement(io::Error),
+    /// Its address is one to leave alone.
+    Filtered,
 }
 
 impl Missed {
@@ -43,12 +45,15 @@ impl Missed {
         match self {
             Self::Stream(error) => Miss::of(error),
             Self::Agreement(_) => Miss::of_agreement(encryption),
+            Self::Filtered => Miss::Filtered,
         }
     }
 
     pub fn error(self) -> io::Error {
-        let (Self::Stream(error) | Self::Agreement(error)) = self;
-        error
+        match self {
+            Self::Stream(error) | Self::Agreement(error) => error,
+            Self::Filtered => io::ErrorKind::PermissionDenied.into(),
+        }
     }
 }
 
@@ -61,6 +66,9 @@ impl From<io::Error> for Missed {
 impl Reach<'_> {
     /// Opens a stream to a peer and agrees on its encryption.
     pub async fn open(&self, address: SocketAddr, transport: Transport) -> Result<Link, Missed> {
+        if self.listener.is_some_and(|listener| listener.leaves_alone(address.ip())) {
+            return Err(Missed::Filtered);
+        }
         let stream = self.connect(address, transport).await?;
         let accept = match self.encryption {
             Encryption::Off => None,

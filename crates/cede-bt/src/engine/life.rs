@@ -5,6 +5,7 @@ use super::stage::Stage;
 use super::{Action, AnnounceEvent, CloseReason, Engine, PeerAddress, TICK};
 use crate::bitfield::Bitfield;
 use crate::choker::{ChokerRule, Occasion};
+use crate::picker::Turns;
 use crate::pipeline::PipelineRule;
 use crate::wire::Message;
 use alloc::vec::Vec;
@@ -56,6 +57,14 @@ impl<A: PeerAddress> Engine<A> {
             self.tell_interest(now, index);
         }
         self.ask_everybody(now);
+    }
+
+    /// Asks for pieces in these turns from now on. What has been asked for comes as it comes.
+    pub fn take_turns(&mut self, turns: Turns) {
+        self.picker.take_turns(turns);
+        for index in self.list.clone() {
+            self.drop_plans(index);
+        }
     }
 
     fn tick(&mut self, now: Instant) {

@@ -115,11 +115,9 @@ impl<A: PeerAddress> Engine<A> {
         let open = self.open_to(conn);
         let have = open.as_ref().unwrap_or(&conn.have);
         if conn.peer_choking {
-            for &piece in conn.allowed_fast.iter().filter(|&&piece| have.has(piece)) {
+            let mut allowed = conn.allowed_fast.iter().filter(|&&piece| have.has(piece));
+            while let Some(&piece) = allowed.next().filter(|_| found.is_empty()) {
                 self.picker.pick_of(piece, wanted, found);
-                if !found.is_empty() {
-                    return;
-                }
             }
             return;
         }
@@ -130,17 +128,31 @@ impl<A: PeerAddress> Engine<A> {
                 return;
             }
         }
-        let order = if conn.snubbed { Order::CommonestFirst } else { Order::RarestFirst };
-        let many = (self.list.len(), order);
+        let many = (self.list.len(), self.order_for(conn));
         let whole = self.whole_blocks(conn);
-        if whole > 0 {
-            self.picker.pick_whole(have, many, whole, |piece| conn.outstanding_of(piece), found);
+        let first = self.picker.before_others(have);
+        for open in first.iter().chain([have]) {
+            if whole > 0 {
+                self.picker.pick_whole(open, many, whole, |piece| conn.outstanding_of(piece), found);
+            }
+            if found.is_empty() {
+                self.picker.pick(open, many, wanted, found);
+            }
+            if !found.is_empty() {
+                return;
+            }
         }
-        if found.is_empty() {
-            self.picker.pick(have, many, wanted, found);
-        }
-        if found.is_empty() && self.picker.is_end_game() {
+        if self.picker.is_end_game() {
             self.picker.pick_again(have, &conn.owed, wanted, found);
+        }
+    }
+
+    /// Which of a peer's pieces it is asked for. One that is late keeps nobody from what comes first.
+    const fn order_for(&self, conn: &Conn<A>) -> Order {
+        match conn.snubbed {
+            true => Order::CommonestFirst,
+            false if self.picker.is_in_order() => Order::InOrder,
+            false => Order::RarestFirst,
         }
     }
 

@@ -101,7 +101,11 @@ impl<A: PeerAddress> Engine<A> {
         let bytes_max = bytes_max.min(share);
         let (open, next) = self.open_to_source(id)?;
         let mut blocks = Vec::new();
-        self.picker.claim(&open, (id.0, next), bytes_max, &mut blocks);
+        for open in self.picker.before_others(&open).iter().chain([&open]) {
+            if blocks.is_empty() {
+                self.picker.claim(open, (id.0, next), bytes_max, &mut blocks);
+            }
+        }
         let (first, last) = (*blocks.first()?, *blocks.last()?);
         self.note_claim(id, blocks);
         let end = self.geometry.offset(last.piece, last.begin) + u64::from(last.len);

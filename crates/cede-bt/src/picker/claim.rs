@@ -75,6 +75,9 @@ impl Picker {
         if let Some(near) = near.filter(|&near| self.is_fresh(open, near)) {
             return Some(near);
         }
+        if self.is_in_order() {
+            return (0..self.geometry.pieces()).find(|&piece| self.is_fresh(open, piece));
+        }
         let largest = longest_run((0..self.geometry.pieces()).filter(|&piece| self.is_fresh(open, piece)));
         let run = bytes_max.div_ceil(self.geometry.piece_bytes().into()).max(1);
         let spare = (largest.len() as u64).saturating_sub(run);

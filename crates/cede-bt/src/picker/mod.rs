@@ -17,6 +17,7 @@ mod rarity;
 mod suspect;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod whole;
 
 use crate::bitfield::Bitfield;
@@ -29,6 +30,7 @@ use cede_units::{Duration, Stream};
 use partial::{Block, Partial};
 use rarity::Rarity;
 use suspect::Suspect;
+pub use turns::Turns;
 
 /// When a piece that has been begun comes before others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,16 +63,8 @@ pub enum Order {
     RarestFirst,
     /// The commoner one: of a peer that is late, so that all of those work on the same pieces (libtorrent).
     CommonestFirst,
-}
-
-impl Order {
-    /// Pieces with the lowest rank come first.
-    fn rank(self, availability: u16) -> u32 {
-        match self {
-            Self::RarestFirst => u32::from(availability),
-            Self::CommonestFirst => u32::from(u16::MAX - availability),
-        }
-    }
+    /// The one with the lower number.
+    InOrder,
 }
 
 /// Which pieces are asked for.
@@ -131,6 +125,7 @@ pub struct Picker {
     suspects: Vec<Suspect>,
     /// What the order of equally rare pieces is made of, where it is not drawn each time.
     listing: Option<u32>,
+    turns: Turns,
     /// Where a piece stands in `partials`.
     begun: Vec<u32>,
     /// Blocks of begun pieces that nobody has been asked for.
@@ -153,6 +148,7 @@ impl Picker {
             partials: Vec::new(),
             suspects: Vec::new(),
             listing: None,
+            turns: Turns::default(),
             begun: vec![NOT_BEGUN; pieces as usize],
             free: 0,
             random,
@@ -237,6 +233,7 @@ impl Picker {
         }
         self.wanted = wanted;
         self.list_missing();
+        self.leave_finished_tiers();
     }
 
     /// A peer has this piece.
@@ -361,6 +358,7 @@ impl Picker {
         if good {
             self.suspects.retain(|suspect| suspect.piece != piece);
             self.missing -= u32::from(self.have.insert(piece) && self.wanted.has(piece));
+            self.leave_finished_tiers();
         } else {
             self.forget_owner(piece);
             if self.lacks(piece) {
@@ -409,11 +407,22 @@ impl Picker {
         self.partials.len() as f64 > PARTIALS_PER_PEER * peers as f64
     }
 
+    /// Pieces with the lowest rank come first.
+    fn rank(&self, piece: u32, order: Order) -> u32 {
+        let availability = || self.rarity.availability(piece);
+        match order {
+            Order::RarestFirst => u32::from(availability()),
+            Order::CommonestFirst => u32::from(u16::MAX - availability()),
+            Order::InOrder => piece,
+        }
+    }
+
     /// Which of the two comes first: the begun one among equally rare ones.
     fn better(&self, begun: Option<usize>, fresh: Option<u32>, order: Order) -> Option<Next> {
-        let rank = |piece: u32| order.rank(self.rarity.availability(piece));
         match (begun, fresh) {
-            (Some(index), Some(piece)) if rank(piece) < rank(self.partials[index].piece) => {
+            (Some(index), Some(piece))
+                if self.rank(piece, order) < self.rank(self.partials[index].piece, order) =>
+            {
                 Some(Next::Fresh(piece))
             }
             (Some(index), _) => Some(Next::Begun(index)),
@@ -434,8 +443,7 @@ impl Picker {
             if partial.free == 0 || !theirs.has(partial.piece) || !fits(partial) {
                 continue;
             }
-            let rank =
-                if by_number { partial.piece } else { order.rank(self.rarity.availability(partial.piece)) };
+            let rank = if by_number { partial.piece } else { self.rank(partial.piece, order) };
             let key = (rank, self.listing.map_or(0, |listing| scattered(partial.piece ^ listing)));
             if key > lowest {
                 continue;
@@ -456,14 +464,17 @@ impl Picker {
 
     /// A piece that has not been begun: the first in this order that the peer has, or any while there is little to offer.
     fn best_fresh(&mut self, theirs: &Bitfield, order: Order) -> Option<u32> {
+        if order == Order::InOrder {
+            return self.rarity.buckets().flatten().copied().filter(|&piece| theirs.has(piece)).min();
+        }
         if self.is_random_first() {
             return self.any_fresh(theirs);
         }
         let random = &mut self.random;
         let first = |bucket: &[u32]| first_from(bucket, theirs, random);
         match order {
-            Order::RarestFirst => self.rarity.buckets().find_map(first),
             Order::CommonestFirst => self.rarity.buckets().filter_map(first).last(),
+            Order::RarestFirst | Order::InOrder => self.rarity.buckets().find_map(first),
         }
     }
 

@@ -293,3 +293,61 @@ fn what_is_no_part_of_a_piece_is_not_gone_on_with() {
     assert!(!picker.resume(&begun(1, set(4, &[2]))), "it has been begun");
     assert_eq!(picker.unfinished(), [begun(1, set(4, &[1]))]);
 }
+
+/// The piece that whoever has `theirs` is asked for next. It comes at once, and is right.
+fn fetched(picker: &mut Picker, theirs: &[u32]) -> Option<u32> {
+    let open = set(6, theirs);
+    let turns = picker.before_others(&open);
+    let asked =
+        turns.iter().chain([&open]).map(|open| picked(picker, open, 4)).find(|asked| !asked.is_empty());
+    let piece = asked?[0].0;
+    for number in 0..4 {
+        let block = picker.geometry.block(piece, number);
+        picker.arrive(block, 1);
+    }
+    picker.checked(piece, true);
+    Some(piece)
+}
+
+#[test]
+fn what_comes_first_is_asked_for_before_what_is_rarer() {
+    let mut picker = picker(6, STRICT);
+    for piece in 0..6 {
+        (0..=piece).for_each(|_| picker.gain(piece));
+    }
+    // Pieces 4 and 5 come before all others, 0 after them.
+    picker.take_turns(Turns { tiers: vec![set(6, &[4, 5]), set(6, &[1, 2, 3, 4, 5])], in_order: false });
+    assert_eq!(fetched(&mut picker, &[0, 1, 5]), Some(5));
+    assert_eq!(fetched(&mut picker, &[0, 1, 3]), Some(1), "the rarest of those that are not last");
+    assert_eq!(fetched(&mut picker, &[0, 1]), Some(0), "there is nothing else to be had");
+    assert_eq!(fetched(&mut picker, &[2, 3, 4]), Some(4));
+    assert_eq!(picker.turns.tiers.len(), 1, "the first tier is here");
+    assert_eq!(fetched(&mut picker, &[2, 3]), Some(2));
+    assert_eq!(fetched(&mut picker, &[3]), Some(3));
+    assert_eq!(picker.turns.tiers, [], "nothing comes before anything");
+}
+
+#[test]
+fn pieces_come_in_order_whatever_their_rarity() {
+    for rule in [STRICT, PickerRule { random_first: 4, partials: PartialRule::Listed, ..STRICT }] {
+        let mut picker = picker(6, rule);
+        for piece in 0..6 {
+            (piece..6).for_each(|_| picker.gain(piece));
+        }
+        picker.take_turns(Turns { tiers: Vec::new(), in_order: true });
+        let mut asked = Vec::new();
+        for _ in 0..6 {
+            picker.pick(&Bitfield::all(6), (9, Order::InOrder), 4, &mut asked);
+        }
+        assert_eq!(
+            asked.iter().map(|block| block.piece).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 4, 5].map(|it| [it; 4]).concat()
+        );
+        // A server as well.
+        let mut claimed = Vec::new();
+        asked.drain(8..).for_each(|block| picker.release(&[block]));
+        picker.leave_untouched();
+        picker.claim(&Bitfield::all(6), (3, None), 1, &mut claimed);
+        assert_eq!(claimed[0].piece, 2);
+    }
+}

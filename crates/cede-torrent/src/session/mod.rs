@@ -17,6 +17,7 @@ mod pump;
 mod punch;
 mod shared;
 mod state;
+mod turns;
 mod view;
 
 pub use crate::agree::Encryption;
@@ -25,6 +26,7 @@ pub use choices::Choices;
 pub use driver::{Driver, stamps};
 pub use error::SessionError;
 pub use state::Wish;
+pub use turns::{Turn, Turns};
 pub use view::{Part, PeerView, View};
 
 pub(crate) use state::{Inner, State};
@@ -112,6 +114,12 @@ impl Session {
         let now = self.inner.now();
         state.engine.want(now, wanted);
         self.inner.pump(&mut state);
+    }
+
+    /// Fetches in these turns from now on; what has been asked for comes as it comes.
+    pub fn take_turns(&self, turns: &Turns) {
+        let turns = turns.of_pieces(self.inner.storage.layout());
+        self.inner.state.borrow_mut().engine.take_turns(turns);
     }
 
     /// Somebody knows of these peers.

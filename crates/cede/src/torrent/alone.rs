@@ -45,6 +45,7 @@ fn text(misses: &Misses, encryption: Encryption) -> String {
 
 const fn reason(miss: Miss, encryption: Encryption) -> &'static str {
     match (miss, encryption) {
+        (Miss::Filtered, _) => "left alone (--ip-filter)",
         (Miss::Silent, _) => "without an answer",
         (Miss::Unreachable, _) => "to which there is no way from here",
         (Miss::Refused, _) => "where nobody takes connections",

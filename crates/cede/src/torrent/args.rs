@@ -170,6 +170,7 @@ Examples:
   cede torrent get *.torrent -o inbox --down 20Mbit/s   all of them at once, 20 Mbit/s together
   cede torrent get 'magnet:?xt=urn:btih:...&tr=udp://tracker.example:6969'
   cede torrent get http://example.org/photos.torrent --files 0,3-5
+  cede torrent get photos.torrent --first index,7 --last raw   what comes before and after the rest
   cede torrent get photos.torrent --transport utp --utp-target-delay 25ms -C ledbat++
   cede torrent get photos.torrent --up 100kB/s --seed   goes on giving when it has everything
   cede torrent get photos.torrent --seed-ratio 1.5      until half as much again was sent
@@ -192,6 +193,15 @@ pub struct GetArgs {
     /// Which files, by their numbers or a part of their names [default: all] [example: --files 0,3-5,readme]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub files: Vec<String>,
+    /// Files to fetch before all others, as --files has them [example: --first sample,0]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub first: Vec<String>,
+    /// Files to fetch after all others
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub last: Vec<String>,
+    /// Fetch from the beginning on, to look at what has come meanwhile; it spreads worse among peers than the rarest first
+    #[arg(long)]
+    pub in_order: bool,
     /// Set all room aside at the beginning
     #[arg(long)]
     pub preallocate: bool,

@@ -213,6 +213,7 @@ pub fn document(view: &View, rates: &Rates) -> Value {
 /// Peers that were called and have not been heard, by why.
 fn unheard(view: &View) -> Value {
     let name = |miss: &Miss| match miss {
+        Miss::Filtered => "filtered",
         Miss::Silent => "silent",
         Miss::Unreachable => "unreachable",
         Miss::Refused => "refused",

@@ -11,6 +11,7 @@ use super::{source, source_name, swarm};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::{interrupt, screen};
+use cede_torrent::session::Turns;
 use cede_torrent::storage::Allocation;
 use std::rc::Rc;
 use tokio::task::JoinSet;
@@ -23,11 +24,12 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
     let verb = Verb {
         place: Box::new(move |source| {
             let wanted = source::wanted(&choices, source)?;
+            let turns = source::turns(&choices, source, &wanted)?;
             choices.save_torrent.as_deref().map_or(Ok(()), |path| source::save(path, &source.metainfo))?;
             let allocation = if choices.preallocate { Allocation::Full } else { Allocation::Sparse };
             make_folder(&choices.output)?;
             let written = Some(Written { allocation, over_others: choices.overwrite });
-            Ok(Place { folder: choices.output.clone(), wanted, written, is_super: false, known: None })
+            Ok(Place { folder: choices.output.clone(), wanted, turns, written, is_super: false, known: None })
         }),
         duty: if gives_on { Duty::GetAndGive(args.until) } else { Duty::Get },
         known: None,
@@ -36,13 +38,18 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
 }
 
 fn check(args: &GetArgs) -> Result<(), Failure> {
-    if args.what.len() > 1 && !args.files.is_empty() {
-        let text = "--files picks files of one torrent, and there are several; give them one by one";
-        return Err(Failure::Usage(text.to_owned()));
+    let lists = [("--files", &args.files), ("--first", &args.first), ("--last", &args.last)];
+    if let Some((option, _)) = lists.iter().find(|(_, list)| args.what.len() > 1 && !list.is_empty()) {
+        let text =
+            format!("{option} picks files of one torrent, and there are several; give them one by one");
+        return Err(Failure::Usage(text));
     }
     if args.what.len() > 1 && args.save_torrent.is_some() {
         let text = "--save-torrent names the file of one torrent, and there are several; get them one by one";
         return Err(Failure::Usage(text.to_owned()));
+    }
+    if let Some(path) = &args.save_torrent {
+        source::check_saving(path)?;
     }
     check_folder(&args.output)
 }
@@ -53,7 +60,8 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
     let (folder, is_super) = (args.data.clone(), args.super_seed);
     let verb = Verb {
         place: Box::new(move |_| {
-            Ok(Place { folder: folder.clone(), wanted: Vec::new(), written: None, is_super, known: None })
+            let (wanted, turns) = (Vec::new(), Turns::default());
+            Ok(Place { folder: folder.clone(), wanted, turns, written: None, is_super, known: None })
         }),
         duty: Duty::Give(args.until),
         known: None,

@@ -1,6 +1,7 @@
 //! What the torrents of one process share: a port, limits, nodes of the hash table, the router's ports, the screen.
 
 use super::board::Board;
+use super::filter;
 use super::port::{self, Mapped, News};
 use super::said::{self, Said};
 use super::swarm;
@@ -165,7 +166,8 @@ impl Hub {
     async fn make(args: &SwarmArgs, count: usize, is_open: bool) -> Result<Rc<Self>, Failure> {
         let open_files = allow_many_files();
         let tcp_yields = args.control.tcp_yields()?;
-        let listener = swarm::listen(args).await?;
+        let (filter, headline) = filter::read(args.ip_filter.as_deref())?;
+        let listener = swarm::listen(args, filter).await?;
         let hub = Rc::new_cyclic(|hub| Self {
             args: args.clone(),
             tcp_yields,
@@ -185,17 +187,20 @@ impl Hub {
             heard: RefCell::default(),
             open_files,
         });
+        headline.iter().for_each(|text| hub.say(text));
         tokio::task::spawn_local(hub.clone().tell_of_shortage());
         let mover = hub.clone();
         tokio::task::spawn_local(moves::watch(mover.listener.origin(), async move || mover.move_on().await));
-        let keeper = hub.clone();
-        tokio::task::spawn_local(async move {
-            while keeper.is_open || keeper.args.up.is_some() {
-                tokio::time::sleep(LOOK_EVERY).await;
-                keeper.limits.look();
-            }
-        });
+        tokio::task::spawn_local(hub.clone().keep_limits());
         Ok(hub)
+    }
+
+    /// Divides what may be sent, as long as there is, or may come to be, a limit.
+    async fn keep_limits(self: Rc<Self>) {
+        while self.is_open || self.args.up.is_some() {
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.limits.look();
+        }
     }
 
     /// Says once that there are no more descriptors.

@@ -7,6 +7,7 @@ mod board;
 mod control;
 mod daemon;
 mod duty;
+mod filter;
 mod forms;
 mod gauge;
 mod get;

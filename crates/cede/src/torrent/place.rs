@@ -8,7 +8,7 @@ use cede_bt::metainfo::Info;
 use cede_bt::picker::Begun;
 use cede_torrent::check::{self, Watch};
 use cede_torrent::mend::mend;
-use cede_torrent::session::{Session, stamps};
+use cede_torrent::session::{Session, Turns, stamps};
 use cede_torrent::storage::{Allocation, Notes, Stamp, Storage, StorageError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,8 @@ pub struct Place {
     pub folder: PathBuf,
     /// Which files are wanted; all where it is empty.
     pub wanted: Vec<bool>,
+    /// Which of them come first.
+    pub turns: Turns,
     /// How it is written; `None` where nothing is.
     pub written: Option<Written>,
     /// Peers are told of a few pieces each.
@@ -58,7 +60,10 @@ impl Place {
     /// Whether anything is to come here.
     pub fn want(&self, session: &Session) {
         match self.written {
-            Some(_) => session.want_files(),
+            Some(_) => {
+                session.take_turns(&self.turns);
+                session.want_files();
+            }
             None if self.is_super => session.super_seed(),
             None => session.want_nothing(),
         }

@@ -142,8 +142,9 @@ async fn named_peers(hub: &Hub, magnet: &Magnet) -> Vec<SocketAddr> {
     given
 }
 
-async fn seeker(args: &SwarmArgs, magnet: &Magnet, wanted: Wanted) -> Result<Seeker, Failure> {
-    let listener = swarm::only_attempts(args).await?;
+async fn seeker(hub: &Hub, magnet: &Magnet, wanted: Wanted) -> Result<Seeker, Failure> {
+    let args = &hub.args;
+    let listener = swarm::only_attempts(args, hub.listener.filter()).await?;
     Ok(Seeker {
         wanted,
         info_hash: magnet.info_hash(),
@@ -163,7 +164,7 @@ async fn search(
     (asking, names): (&Asking, UnboundedReceiver<Vec<SocketAddr>>),
 ) -> Result<Found, Failure> {
     let args = &hub.args;
-    let seeker = seeker(args, magnet, wanted).await?;
+    let seeker = seeker(hub, magnet, wanted).await?;
     let (found, mut peers) = mpsc::unbounded_channel();
     let named = Rc::new(RefCell::new(HashSet::new()));
     tokio::task::spawn_local(remember(names, named.clone(), found.clone()));

@@ -12,6 +12,7 @@ use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::{File, Info, Metainfo};
 use cede_torrent::fetch::{Download, download};
 use cede_torrent::origin::Origin;
+use cede_torrent::session::{Turn, Turns};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
@@ -95,6 +96,20 @@ pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, F
     }
 }
 
+/// Whether there is a folder for the torrent file: what is behind a link may be known only after hours.
+pub fn check_saving(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.is_dir()) {
+        Some(folder) => {
+            let name = screen::named(folder);
+            Err(Failure::Usage(format!(
+                "--save-torrent: there is no folder {name}; make it: mkdir -p {name}"
+            )))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Writes a torrent file. That one is there already is as good, if it is the same torrent's.
 pub fn save(path: &Path, metainfo: &Metainfo) -> Result<(), Failure> {
     if path.exists() {
@@ -120,12 +135,36 @@ pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
         ([], []) => wanted.fill(true),
         ([], selected) => linked(info, selected)?.into_iter().for_each(|at| wanted[at] = true),
         (named, _) => {
-            for text in named {
-                chosen(info, text)?.into_iter().for_each(|at| wanted[at] = true);
+            for at in listed(info, named, "--files")? {
+                wanted[at] = true;
             }
         }
     }
     Ok(wanted)
+}
+
+/// Which files come before others.
+pub fn turns(args: &GetArgs, source: &Source, wanted: &[bool]) -> Result<Turns, Failure> {
+    let info = &source.metainfo.info;
+    let mut files = vec![Turn::Usual; info.files.len()];
+    for (option, list, turn) in [("--first", &args.first, Turn::First), ("--last", &args.last, Turn::Last)] {
+        for at in listed(info, list, option)? {
+            let name = || screen::printable(&info.files[at].path.join("/"));
+            if !wanted[at] {
+                let text =
+                    format!("{option}: {} is none of the files that are fetched; add it to --files", name());
+                return Err(Failure::Usage(text));
+            }
+            if files[at] == Turn::First && turn == Turn::Last {
+                return Err(Failure::Usage(format!(
+                    "--first and --last both have {}; take one of them",
+                    name()
+                )));
+            }
+            files[at] = turn;
+        }
+    }
+    Ok(Turns { files, in_order: args.in_order })
 }
 
 /// What is no padding of these numbers: that has numbers too, but nobody wants the ends of pieces that go with it.
@@ -149,8 +188,14 @@ pub fn linked(info: &Info, selected: &[(u32, u32)]) -> Result<Vec<usize>, Failur
     Ok(found)
 }
 
-/// The files that one of `--files` means.
-fn chosen(info: &Info, text: &str) -> Result<Vec<usize>, Failure> {
+/// The files that an option lists.
+fn listed(info: &Info, list: &[String], option: &str) -> Result<Vec<usize>, Failure> {
+    let found: Result<Vec<_>, Failure> = list.iter().map(|text| chosen(info, text, option)).collect();
+    Ok(found?.concat())
+}
+
+/// The files that one word of such a list means.
+fn chosen(info: &Info, text: &str, option: &str) -> Result<Vec<usize>, Failure> {
     let files = &info.files;
     let found = match range(text) {
         Some((first, last)) if last < info.numbered().len() => content(info, first..last + 1),
@@ -159,7 +204,7 @@ fn chosen(info: &Info, text: &str) -> Result<Vec<usize>, Failure> {
         None => (0..files.len()).filter(|at| is_named(&files[*at], text)).collect(),
     };
     if found.is_empty() {
-        let text = format!("--files '{text}': there is no such file; see: cede torrent show");
+        let text = format!("{option} '{text}': there is no such file; see: cede torrent show");
         return Err(Failure::Usage(text));
     }
     Ok(found)

@@ -4,6 +4,7 @@ use super::swarm_args::SwarmArgs;
 use crate::failure::Failure;
 use crate::screen;
 use cede_bt::{Disposition, Family};
+use cede_torrent::ip_filter::IpFilter;
 use cede_torrent::origin::Origin;
 use cede_torrent::session::Listener;
 use std::io::ErrorKind;
@@ -81,8 +82,8 @@ fn check_peers(args: &SwarmArgs) -> Result<(), Failure> {
     }
 }
 
-/// Waits for peers.
-pub async fn listen(args: &SwarmArgs) -> Result<Rc<Listener>, Failure> {
+/// Waits for peers, but for those that are left alone.
+pub async fn listen(args: &SwarmArgs, filter: Rc<IpFilter>) -> Result<Rc<Listener>, Failure> {
     check_peers(args)?;
     let stream = args.control.stream_config()?;
     let wanted = args.port.unwrap_or(DEFAULT_PORT);
@@ -91,7 +92,7 @@ pub async fn listen(args: &SwarmArgs) -> Result<Rc<Listener>, Failure> {
     if is_taken && args.port.is_none() {
         bound = Listener::bind(args.bind, 0, args.transport, stream).await;
     }
-    bound.map(Rc::new).map_err(|error| {
+    bound.map(|listener| Rc::new(listener.leaving_alone(filter))).map_err(|error| {
         let hint = if is_taken { "; give another (0 for a free one)" } else { "" };
         let at = args.bind.map_or_else(String::new, |address| format!("{address}, "));
         Failure::of_system(format!("cannot wait at {at}port {wanted}: {error}{hint}"), error.kind())
@@ -99,12 +100,12 @@ pub async fn listen(args: &SwarmArgs) -> Result<Rc<Listener>, Failure> {
 }
 
 /// Opens connections from a port of its own and takes none.
-pub async fn only_attempts(args: &SwarmArgs) -> Result<Rc<Listener>, Failure> {
+pub async fn only_attempts(args: &SwarmArgs, filter: Rc<IpFilter>) -> Result<Rc<Listener>, Failure> {
     let attempts = Disposition(args.transport.0 & ATTEMPTS);
     let bound = Listener::bind(args.bind, 0, attempts, args.control.stream_config()?).await;
     let failed =
         |error: std::io::Error| Failure::of_system(format!("cannot open a port: {error}"), error.kind());
-    bound.map(Rc::new).map_err(failed)
+    bound.map(|listener| Rc::new(listener.leaving_alone(filter))).map_err(failed)
 }
 
 /// How long trackers are waited for to whom we say goodbye.

@@ -5,8 +5,9 @@ use super::forms::{address, host_port, tracker_url};
 use cede_bt::{Disposition, Profile};
 use cede_torrent::session::Encryption;
 use cede_units::Rate;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 /// The bitmask of uTorrent's `bt.transp_disposition`, or names.
 fn transport(text: &str) -> Result<Disposition, String> {
@@ -163,6 +164,9 @@ pub struct SwarmArgs {
     /// A peer to connect to; may be repeated [example: --peer '[fe80::1%eth0]:6881']
     #[arg(long = "peer", value_name = "HOST:PORT", value_parser = peer)]
     pub peers: Vec<NamedPeer>,
+    /// Neither call nor hear the addresses in this list: ranges or networks by the line, P2P or DAT, also packed as gzip [example: --ip-filter level1.gz]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub ip_filter: Option<PathBuf>,
     /// Do not look for peers in the distributed hash table
     #[arg(long)]
     pub no_dht: bool,

@@ -15,6 +15,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::Metainfo;
+use cede_torrent::session::Turn;
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -41,10 +42,27 @@ fn refuse_unknown(arguments: &Arguments, known: &[&str]) -> Result<(), Failure> 
 /// Numbers of files in a list.
 fn numbers_of(arguments: &Arguments, key: &str) -> Result<Option<Vec<usize>>, Failure> {
     let Some(list) = arguments.get(key) else { return Ok(None) };
-    let numbers = list.as_array().into_iter().flatten();
-    let numbers = numbers.map(|number| number.as_u64().and_then(|number| usize::try_from(number).ok()));
-    let numbers: Option<Vec<usize>> = numbers.collect();
+    let number = |number: &Value| number.as_u64().and_then(|number| usize::try_from(number).ok());
+    let numbers = list.as_array().and_then(|list| list.iter().map(number).collect());
     numbers.map(Some).ok_or_else(|| usage(format!("{key}: take a list of numbers of files")))
+}
+
+/// When files are fetched, as orders call it.
+const TURNS: [(&str, Turn); 3] =
+    [("priority-high", Turn::First), ("priority-normal", Turn::Usual), ("priority-low", Turn::Last)];
+
+/// The files whose turns change; an empty list means all.
+fn turns_of(arguments: &Arguments) -> Result<Vec<(Vec<usize>, Turn)>, Failure> {
+    let one = |(key, turn): (&str, Turn)| Ok(numbers_of(arguments, key)?.map(|numbers| (numbers, turn)));
+    TURNS.into_iter().filter_map(|turn| one(turn).transpose()).collect()
+}
+
+/// Changes them, of a torrent with so many files, where that is known; numbers that none has count for nothing.
+fn give_turns(kept: &mut Kept, turns: &[(Vec<usize>, Turn)], count: Option<usize>) {
+    for (numbers, turn) in turns {
+        let all = if numbers.is_empty() { (0..count.unwrap_or(0)).collect() } else { numbers.clone() };
+        kept.give_turn(all.into_iter().filter(|number| count.is_none_or(|count| *number < count)), *turn);
+    }
 }
 
 fn text<'a>(arguments: &'a Arguments, key: &str) -> Option<&'a str> {
@@ -110,10 +128,11 @@ impl Wanted {
     }
 }
 
-/// `torrent-add`. Cookies, priorities and limits of peers are passed over, as clients send them unasked.
+/// `torrent-add`. Cookies, priorities of torrents and limits of peers are passed over, as clients send them unasked.
 pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
     let folder = folder(daemon, arguments)?;
     let (picked, left) = (numbers_of(arguments, "files-wanted")?, numbers_of(arguments, "files-unwanted")?);
+    let turns = turns_of(arguments)?;
     let Wanted { hash, called, link, metainfo } = Wanted::of(daemon, arguments).await?;
     let named = |key: &str, entry: &Entry| {
         let about = json!({ "id": entry.id, "name": entry.name(), "hashString": entry.hash });
@@ -124,22 +143,17 @@ pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments
     }
     let count = metainfo.as_ref().map_or(0, |known| files(&known.info).count());
     let (picked, left) = (picked.unwrap_or_default(), left.into_iter().flatten().collect());
-    let kept = Kept {
+    let mut kept = Kept {
         link,
         folder,
         is_paused: arguments.get("paused").is_some_and(is_true),
         picked: if metainfo.is_none() { picked.clone() } else { Vec::new() },
         unwanted: unpicked(count, picked, left),
         added_s: now_s(),
-        done_s: None,
-        received: 0,
-        sent: 0,
-        here: Vec::new(),
         labels: labels(arguments).unwrap_or_default(),
-        is_finished: false,
-        checked: None,
-        peers: Vec::new(),
+        ..Kept::default()
     };
+    give_turns(&mut kept, &turns, metainfo.as_ref().map(|_| count));
     let entry = daemon.add((hash, called), kept, metainfo)?;
     Ok(named("torrent-added", &entry))
 }
@@ -148,12 +162,14 @@ fn is_true(value: &Value) -> bool {
     value.as_bool().unwrap_or_else(|| value.as_i64().is_some_and(|number| number != 0))
 }
 
-/// `torrent-set`: which files are wanted, and labels.
+/// `torrent-set`: which files are wanted, when each is fetched, and labels.
 pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
-    refuse_unknown(arguments, &["ids", "files-wanted", "files-unwanted", "labels"])?;
+    let known = ["ids", "files-wanted", "files-unwanted", "labels"];
+    refuse_unknown(arguments, &[&known[..], &TURNS.map(|(key, _)| key)].concat())?;
     let (picked, left) = (numbers_of(arguments, "files-wanted")?, numbers_of(arguments, "files-unwanted")?);
+    let turns = turns_of(arguments)?;
     let chosen = chosen(daemon, arguments)?;
-    let is_about_files = picked.is_some() || left.is_some();
+    let is_about_files = picked.is_some() || left.is_some() || !turns.is_empty();
     if is_about_files && chosen.iter().any(|entry| entry.metainfo.borrow().is_none()) {
         return Err(usage("it is not known yet which files there are".to_owned()));
     }
@@ -163,6 +179,9 @@ pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Fail
         }
         let before = entry.kept.borrow().unwanted.clone();
         let after = picking(&entry, before.clone(), picked.as_deref(), left.as_deref());
+        let count = entry.metainfo.borrow().as_ref().map(|known| files(&known.info).count());
+        give_turns(&mut entry.kept.borrow_mut(), &turns, count);
+        entry.take_turns();
         entry.kept.borrow_mut().unwanted.clone_from(&after);
         daemon.remember(&entry);
         if after != before {

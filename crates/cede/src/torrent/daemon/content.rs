@@ -1,6 +1,6 @@
 //! Where the files of torrents go, and which of them are a torrent's own.
 
-use super::entry::{Entry, files, unpicked, wanted};
+use super::entry::{Entry, files, turns, unpicked, wanted};
 use super::roster::Daemon;
 use super::store::Kept;
 use crate::failure::Failure;
@@ -36,7 +36,8 @@ impl Daemon {
         // What is not wanted is kept elsewhere, and so not where it was when all was.
         let is_known = !entry.is_to_be_checked.take() && kept.unwanted.is_empty();
         let known = kept.checked.as_ref().filter(|_| is_known).map(stamps);
-        Ok(Place { folder: kept.folder.clone(), wanted, written, is_super: false, known })
+        let turns = turns(&source.metainfo.info, &kept);
+        Ok(Place { folder: kept.folder.clone(), wanted, turns, written, is_super: false, known })
     }
 
     /// Removes a torrent's files. Where it never began there are none, whatever is at their places; nor are those its own that another

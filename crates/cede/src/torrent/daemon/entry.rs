@@ -4,7 +4,7 @@ use super::store::Kept;
 use super::terms::now_s;
 use crate::torrent::job::Sight;
 use cede_bt::metainfo::{File, Info, Metainfo};
-use cede_torrent::session::{View, stamps};
+use cede_torrent::session::{Turn, Turns, View, stamps};
 use cede_torrent::storage::Stamp;
 use cede_units::Rate;
 use std::cell::{Cell, RefCell};
@@ -97,6 +97,13 @@ impl Entry {
         self.active_at.get().map_or(0, |at| now_s() - at.elapsed().as_secs() as i64)
     }
 
+    /// Fetches its files in the turns that are kept from now on.
+    pub fn take_turns(&self) {
+        if let Some(sight) = &*self.sight.borrow() {
+            sight.session.take_turns(&turns(&sight.info, &self.kept.borrow()));
+        }
+    }
+
     /// What its session sees, while there is one.
     pub fn view(&self) -> Option<View> {
         self.sight.borrow().as_ref().map(|sight| sight.session.view())
@@ -178,6 +185,15 @@ pub fn wanted(info: &Info, unwanted: &BTreeSet<usize>) -> Vec<bool> {
         wanted[at] = !unwanted.contains(&number);
     }
     wanted
+}
+
+/// When each of the torrent's files is fetched, padding as well.
+pub fn turns(info: &Info, kept: &Kept) -> Turns {
+    let mut turns = vec![Turn::Usual; info.files.len()];
+    for (number, (at, _)) in files(info).enumerate() {
+        turns[at] = kept.turn(number);
+    }
+    Turns { files: turns, in_order: false }
 }
 
 /// The files that are not wanted of so many: all but those that are picked, where any are, and those that are left.

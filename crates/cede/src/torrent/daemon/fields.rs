@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::torrent::hub::Heard;
 use crate::torrent::show::{content_bytes, magnet_of};
 use cede_bt::metainfo::Metainfo;
-use cede_torrent::session::View;
+use cede_torrent::session::{Turn, View};
 use serde_json::{Map, Value, json};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -246,6 +246,11 @@ impl<'a> About<'a> {
             || known.into_iter().flat_map(|known| files(&known.info)).map(|(_, file)| file).enumerate();
         let here = |number: usize| self.here().get(number).copied().unwrap_or(0);
         let is_wanted = |number: usize| !kept.unwanted.contains(&number);
+        let priority = |number: usize| match kept.turn(number) {
+            Turn::Last => -1,
+            Turn::Usual => 0,
+            Turn::First => 1,
+        };
         Some(match name {
             "files" => list()
                 .map(|(number, file)| {
@@ -254,10 +259,11 @@ impl<'a> About<'a> {
                 .collect(),
             "fileStats" => list()
                 .map(|(number, _)| {
-                    json!({ "bytesCompleted": here(number), "wanted": is_wanted(number), "priority": 0 })
+                    let (here, priority) = (here(number), priority(number));
+                    json!({ "bytesCompleted": here, "wanted": is_wanted(number), "priority": priority })
                 })
                 .collect(),
-            "priorities" => list().map(|_| 0).collect(),
+            "priorities" => list().map(|(number, _)| priority(number)).collect(),
             "wanted" => list().map(|(number, _)| u8::from(is_wanted(number))).collect(),
             _ => return None,
         })
@@ -354,6 +360,7 @@ fn tracker_document(
 /// `session-get`.
 pub fn session(daemon: &Daemon) -> Arguments {
     let (limits, swarm) = (&daemon.hub.limits, &daemon.args.swarm);
+    let blocked = daemon.hub.listener.filter().ranges();
     let units = json!({
         "speed-units": ["kB/s", "MB/s", "GB/s", "TB/s"], "speed-bytes": UNIT_BYTES,
         "size-units": ["kB", "MB", "GB", "TB"], "size-bytes": 1000,
@@ -373,7 +380,7 @@ pub fn session(daemon: &Daemon) -> Arguments {
         "speed-limit-down": daemon.last_down.get() / UNIT_BYTES, "speed-limit-down-enabled": limits.down().is_some(),
         "alt-speed-enabled": false, "seedRatioLimited": daemon.args.until.seed_ratio.is_some(),
         "seedRatioLimit": daemon.args.until.seed_ratio.unwrap_or(0.0),
-        "start-added-torrents": true, "incomplete-dir-enabled": false, "blocklist-enabled": false,
+        "start-added-torrents": true, "incomplete-dir-enabled": false, "blocklist-enabled": blocked > 0, "blocklist-size": blocked,
         "download-queue-enabled": false, "seed-queue-enabled": false, "queue-stalled-enabled": false,
         "rename-partial-files": false, "units": units,
     });

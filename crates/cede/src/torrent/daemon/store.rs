@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::{screen, whole};
 use cede_bt::metainfo::Metainfo;
+use cede_torrent::session::Turn;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// What is remembered of one.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Kept {
     /// The link that it was asked for by, as long as its torrent file is not known.
     pub link: Option<String>,
@@ -26,6 +27,12 @@ pub struct Kept {
     /// Places, among its files without padding, of those that are not wanted.
     #[serde(default)]
     pub unwanted: BTreeSet<usize>,
+    /// Places of those that are fetched before all others, and after them.
+    #[serde(default)]
+    pub first: BTreeSet<usize>,
+    /// See there.
+    #[serde(default)]
+    pub last: BTreeSet<usize>,
     /// Places of those that are wanted and no others, as long as the torrent file is not known.
     #[serde(default)]
     pub picked: Vec<usize>,
@@ -52,6 +59,30 @@ pub struct Kept {
     /// Peers that it had when it ended last.
     #[serde(default)]
     pub peers: Vec<SocketAddr>,
+}
+
+impl Kept {
+    /// When the file with this number is fetched.
+    pub fn turn(&self, number: usize) -> Turn {
+        match (self.first.contains(&number), self.last.contains(&number)) {
+            (true, _) => Turn::First,
+            (false, true) => Turn::Last,
+            (false, false) => Turn::Usual,
+        }
+    }
+
+    /// From now on the files with these numbers are fetched then.
+    pub fn give_turn(&mut self, numbers: impl Iterator<Item = usize>, turn: Turn) {
+        for number in numbers {
+            for (set, of) in [(&mut self.first, Turn::First), (&mut self.last, Turn::Last)] {
+                if of == turn {
+                    set.insert(number);
+                } else {
+                    set.remove(&number);
+                }
+            }
+        }
+    }
 }
 
 /// A path: text, or where it is none its octets.
@@ -205,22 +236,7 @@ mod tests {
 
     #[test]
     fn folders_of_any_name_are_remembered() {
-        let kept = |folder: PathBuf| Kept {
-            is_finished: false,
-            checked: None,
-            link: None,
-            folder,
-            is_paused: false,
-            unwanted: BTreeSet::new(),
-            picked: Vec::new(),
-            added_s: 0,
-            done_s: None,
-            received: 0,
-            sent: 0,
-            here: Vec::new(),
-            labels: Vec::new(),
-            peers: Vec::new(),
-        };
+        let kept = |folder: PathBuf| Kept { folder, ..Kept::default() };
         for folder in ["/srv/größe".into(), PathBuf::from(OsString::from_vec(b"/srv/\xff".to_vec()))] {
             let octets = serde_json::to_vec(&kept(folder.clone())).unwrap();
             assert_eq!(serde_json::from_slice::<Kept>(&octets).unwrap().folder, folder);

@@ -5,7 +5,10 @@ const $ = (id) => document.getElementById(id);
 const EVERY_MS = 1500;
 const FIELDS = ["id", "name", "status", "percentDone", "sizeWhenDone", "leftUntilDone", "rateDownload", "rateUpload",
   "peersConnected", "uploadRatio", "eta", "error", "errorString", "recheckProgress", "metadataPercentComplete", "isFinished"];
-const MORE = ["id", "files", "wanted", "peers", "downloadDir", "magnetLink", "trackerStats"];
+const MORE = ["id", "files", "wanted", "priorities", "peers", "downloadDir", "magnetLink", "trackerStats"];
+
+/// When a file is fetched: Transmission's number for it, and what an order calls it.
+const TURNS = { first: [1, "priority-high"], usual: [0, "priority-normal"], last: [-1, "priority-low"] };
 
 let session = "";
 /// The torrent whose files and peers are shown.
@@ -128,7 +131,13 @@ function details(torrent) {
     const box = element("input", [], { type: "checkbox", checked: Boolean(torrent.wanted[at]) });
     box.dataset.key = `${torrent.id}-file-${at}`;
     box.addEventListener("change", () => act("torrent-set", { ids: [torrent.id], [box.checked ? "files-wanted" : "files-unwanted"]: [at] }));
-    return element("li", element("label", [box, ` ${file.name}, ${amount(file.bytesCompleted)} of ${amount(file.length)}`]));
+    const [turns, now] = [Object.keys(TURNS), torrent.priorities[at]];
+    const place = turns.findIndex((it) => TURNS[it][0] === now);
+    const [, next] = TURNS[turns[(place + 1) % turns.length]];
+    const turn = button(turns[place], () => act("torrent-set", { ids: [torrent.id], [next]: [at] }), "when it is fetched: first, as usual, or last");
+    turn.disabled = !torrent.wanted[at] || file.bytesCompleted === file.length;
+    turn.dataset.key = `${torrent.id}-turn-${at}`;
+    return element("li", [turn, " ", element("label", [box, ` ${file.name}, ${amount(file.bytesCompleted)} of ${amount(file.length)}`])]);
   });
   const peers = torrent.peers.map((peer) => element("li",
     `${peer.address}:${peer.port} ${peer.isUTP ? "uTP" : "TCP"}${peer.isEncrypted ? " enciphered" : ""} `
