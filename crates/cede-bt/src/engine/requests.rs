@@ -132,17 +132,14 @@ impl<A: PeerAddress> Engine<A> {
         let whole = self.whole_blocks(conn);
         let first = self.picker.before_others(have);
         for open in first.iter().chain([have]) {
-            if whole > 0 {
+            if found.is_empty() && whole > 0 {
                 self.picker.pick_whole(open, many, whole, |piece| conn.outstanding_of(piece), found);
             }
             if found.is_empty() {
                 self.picker.pick(open, many, wanted, found);
             }
-            if !found.is_empty() {
-                return;
-            }
         }
-        if self.picker.is_end_game() {
+        if found.is_empty() && self.picker.is_end_game() {
             self.picker.pick_again(have, &conn.owed, wanted, found);
         }
     }
