@@ -1,9 +1,12 @@
 //! Swarm files: those that come with Cede run and complete, their reference is the generated one, and a swarm's capture
 //! holds what the swarm moved.
 
+use cede_bt::engine::AnnounceEvent;
 use cede_lab::scenario::{Overrides, SWARM_TABLES, parse_swarm, swarm_reference};
-use cede_lab::swarm::{Packets, Swarm, SwarmOutcome, run, run_captured, summary_table, to_json, write};
-use cede_units::Duration;
+use cede_lab::swarm::{
+    Packets, Swarm, SwarmOutcome, SwarmWatcher, run, run_captured, summary_table, to_json, write,
+};
+use cede_units::{Duration, Instant};
 use cede_wire::pcap::Reader;
 use cede_wire::utp::{EXT_PADDING, Packet};
 use std::collections::BTreeMap;
@@ -50,6 +53,18 @@ fn every_example_runs_to_its_end() {
     }
 }
 
+/// What its description says is to be seen in the run that everybody sees first, and not with another seed alone.
+#[test]
+fn leechers_of_the_churn_go_and_come_back() {
+    let outcome = played(&example("churn.toml", &[]));
+    let came = outcome.tracker.iter().filter(|entry| entry.event == Some(AnnounceEvent::Started)).count();
+    assert!(came > outcome.peers.len(), "{came} arrivals of {} peers", outcome.peers.len());
+    for group in [1, 2] {
+        let of_group = || outcome.peers.iter().filter(|peer| peer.group == group);
+        assert!(of_group().any(|peer| peer.record.left_at.is_some()), "nobody of group {group} left");
+    }
+}
+
 #[test]
 fn peers_without_access_links_reach_each_other() {
     let set = ["swarm.content=1 MB", "group.*.upload_limit=1 Mbit/s"];
@@ -80,6 +95,21 @@ fn a_seed_that_leaves_when_done_leaves_after_its_time() {
     let seed = &outcome.peers[0].record;
     let (arrived_at, left_at) = (seed.arrived_at.unwrap(), seed.left_at.unwrap());
     assert_eq!(left_at, arrived_at + Duration::from_secs(3));
+}
+
+/// In large or fast swarms a simulated second takes minutes.
+#[test]
+fn who_has_seen_enough_does_not_wait_for_the_end_of_a_second() {
+    struct Enough;
+    impl SwarmWatcher for Enough {
+        fn progress(&mut self, _: Instant, _: usize, _: usize) -> bool {
+            false
+        }
+    }
+    let set = ["group.*.uplink=1 Gbit/s", "group.seed.within=0 s", "group.leecher.at=0 s"];
+    let set = [&set[..], &["swarm.content=60 MB", "group.*.transports=5"]].concat();
+    let outcome = run(&example("flash-crowd.toml", &set), &mut Enough).unwrap();
+    assert!(outcome.is_interrupted && outcome.ended_at < Instant::from_secs(1), "{}", outcome.ended_at);
 }
 
 /// Octets of the packets in a capture, and how many packets there are.
@@ -140,6 +170,21 @@ fn sizes_of_payloads_are_those_of_the_packets_in_the_capture() {
     }
     assert_eq!(noted, seen);
     assert!(padded > 20, "{padded}");
+}
+
+/// Over either transport, and also where that is less than what libtorrent's search for the path's MTU begins with.
+#[test]
+fn no_packet_is_larger_than_its_group_says() {
+    let folder = folder("packet");
+    for transports in ["group.*.transports=5", "group.*.transports=10"] {
+        let mut swarm =
+            example("flash-crowd.toml", &["swarm.content=200 kB", "group.*.packet=400 B", transports]);
+        swarm.records.packets = Packets::Sent;
+        run_captured(&swarm, &folder, &mut ()).unwrap();
+        let octets = fs::read(folder.join("packets.pcapng")).unwrap();
+        let largest = Reader::new(&octets).unwrap().map(|record| record.unwrap().captured.len()).max();
+        assert!(largest.is_some_and(|bytes| (380..=400).contains(&bytes)), "{transports}: {largest:?}");
+    }
 }
 
 /// The rows of a file, by the names of their columns.
@@ -212,6 +257,24 @@ fn only_links_with_rates_are_told_of() {
         let ways: Vec<_> = rows(&folder.join(file)).into_iter().map(|row| row["way"].clone()).collect();
         assert!(ways.len() >= 9 && ways.iter().all(|way| way == "up"), "{file}");
     }
+}
+
+/// What the way loses behind a downlink's queue found room in it.
+#[test]
+fn only_what_found_no_room_was_dropped() {
+    let folder = folder("dropped");
+    let set = ["swarm.content=1 MB", "group.leecher.downlink=8 Mbit/s", "group.*.buffer=60 s"];
+    let mut swarm = example("flash-crowd.toml", &set);
+    swarm.groups[1].loss = 0.05;
+    swarm.records.queue = true;
+    let outcome = played(&swarm);
+    write(&swarm, &outcome, &folder).unwrap();
+    for file in ["links.csv", "queue.csv"] {
+        assert!(rows(&folder.join(file)).iter().all(|row| row["dropped"] == "0"), "{file}");
+    }
+    let small = [&set[..2], &["group.*.buffer=3 kB"]].concat();
+    let crowded = played(&example("flash-crowd.toml", &small));
+    assert!(crowded.uplinks.iter().any(|(_, link)| link.dropped > 0));
 }
 
 /// Round trips of the internet are not always shorter by the straight way; but nobody's access link carries others' packets.
@@ -310,6 +373,30 @@ fn what_was_not_counted_is_not_said_to_be_nothing() {
         "{document}"
     );
     assert!(!summary_table(&swarm, &outcome).to_markdown().contains("queue"));
+}
+
+/// Seeds may have no uplink where leechers have.
+#[test]
+fn a_seed_without_a_link_has_no_queue() {
+    let told = |swarm: &Swarm| {
+        let outcome = played(swarm);
+        (to_json(swarm, &outcome)["seed_queue_ms"].as_f64(), summary_table(swarm, &outcome).to_markdown())
+    };
+    let mut swarm = example("flash-crowd.toml", &["swarm.content=500 kB"]);
+    assert!(told(&swarm).0.is_some_and(|ms| ms > 0.0));
+    (swarm.groups[0].uplink, swarm.groups[0].upload_limit) = (None, Some(100_000));
+    let (ms, summary) = told(&swarm);
+    assert!(ms.is_none() && summary.contains("seeds –"), "{ms:?}: {summary}");
+}
+
+/// Who only tries to connect sends octets as well.
+#[test]
+fn where_nothing_moved_tcp_has_no_share() {
+    let set = ["swarm.duration=1 min", "group.*.transports=5", "group.leecher.loss=1"];
+    let swarm = example("flash-crowd.toml", &set);
+    let outcome = played(&swarm);
+    assert!(outcome.uplinks.iter().any(|(_, link)| link.bytes[0] > 0));
+    assert!(to_json(&swarm, &outcome)["tcp_share"].is_null());
 }
 
 /// What is missing is said to be missing, and not to be wrong.

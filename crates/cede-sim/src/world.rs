@@ -240,10 +240,25 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     /// # Panics
     /// Where `until` lies beyond the [horizon](World::horizon).
     pub fn run_until(&mut self, until: Instant) {
+        self.run_some(until, u64::MAX);
+    }
+
+    /// The same, but no more than so many events, and queues up to where it stops. Says whether that is `until`: who looks on may want an
+    /// end in a second that has more of them than can be waited for.
+    ///
+    /// # Panics
+    /// As [`World::run_until`].
+    pub fn run_some(&mut self, until: Instant, events: u64) -> bool {
         assert!(until <= self.horizon(), "{until} is beyond the horizon of {}", self.horizon());
         self.start();
+        let last = self.events.saturating_add(events);
+        let mut is_there = true;
         while let Some((source, at)) = self.scheduler.next() {
             if at > until {
+                break;
+            }
+            if self.events >= last {
+                is_there = false;
                 break;
             }
             self.now = at;
@@ -254,10 +269,13 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
                 self.host_wakes(HostId(source - self.wires.len() as u32));
             }
         }
-        self.now = self.now.max(until);
+        if is_there {
+            self.now = self.now.max(until);
+        }
         for index in 0..self.wires.len() as u32 {
             self.with_ear(LinkId(index), |link, now, ear| link.advance(now, ear));
         }
+        is_there
     }
 
     fn start(&mut self) {

@@ -134,6 +134,17 @@ fn running_in_pieces_changes_nothing() {
 }
 
 #[test]
+fn so_do_pieces_of_a_few_events_and_each_is_no_larger() {
+    let mut world = toys::<_, Tournament>(&dumbbell(false, 0.02), 1, ());
+    world.record_tape();
+    let end = Instant::from_secs(20);
+    while !world.run_some(end, 1_000) {
+        assert!(world.now() <= end && world.events() % 1_000 == 0, "{} events", world.events());
+    }
+    assert_eq!((world.now(), world.tape().unwrap().hash()), (end, tape(false, 1).0));
+}
+
+#[test]
 fn every_packet_is_served_dropped_or_queued() {
     let topology = dumbbell(false, 0.05);
     let link = topology.link_id("bottleneck").unwrap();

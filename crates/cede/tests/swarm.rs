@@ -70,7 +70,8 @@ fn assert_balanced(peer: &BTreeMap<String, String>, content: f64) {
 #[test]
 fn a_swarm_leaves_every_record_that_its_reference_names() {
     let place = place("records");
-    let told = place.cede(&["run", "small.toml", "-o", "out", "--json", "--pcap"]).exits(0).json();
+    let told = place.cede(&["run", "small.toml", "-o", "out", "--json", "--pcap=senders"]).exits(0).json();
+    assert_eq!(told["command"], "cede run small.toml -s records.packets=seeds", "{}", told["overrides"]);
     assert_eq!(told, serde_json::from_str::<Value>(&place.text("out/summary.json")).unwrap());
     assert_eq!((&told["complete"], &told["leechers"]), (&4.into(), &4.into()));
 
@@ -363,13 +364,13 @@ fn an_interrupted_swarm_is_kept_as_far_as_it_came() {
     assert_eq!(rows(&place, "out/peers.csv").len(), 5);
 }
 
-/// Who is ended by force leaves word of whose files these are, and the same command replaces them.
+/// Who is ended by force leaves word of whose files these are, and the same command replaces them; also where it names the file in the folder.
 #[test]
 fn a_swarm_that_was_ended_by_force_is_replaced() {
     let place = place("forced");
     place.cede(&["run", "small.toml", "-o", "out"]).exits(0);
     let large = ["-s", "swarm.content=4 GB", "-s", "swarm.piece=4 MiB", "-s", "group.*.uplink=10 Mbit/s"];
-    let running = place.start(&[&["run", "small.toml", "-o", "out", "--pcap"][..], &large].concat());
+    let running = place.start(&[&["run", "out/swarm.toml", "-o", "out", "--pcap"][..], &large].concat());
     let patience = std::time::Instant::now();
     while !place.path("out/packets.pcapng").exists() && patience.elapsed().as_secs() < 60 {
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -378,7 +379,8 @@ fn a_swarm_that_was_ended_by_force_is_replaced() {
     let summary: Value = serde_json::from_str(&place.text("out/summary.json")).unwrap();
     assert_eq!((&summary["interrupted"], &summary["complete"]), (&true.into(), &Value::Null));
     assert!(!place.path("out/peers.csv").exists(), "of an earlier run nothing stands beside this one");
-    place.cede(&["run", "small.toml", "-o", "out"]).exits(0);
+    assert_eq!(place.text("out/swarm.toml"), SWARM, "the file that is run is never gone");
+    place.cede(&["run", "out/swarm.toml", "-o", "out"]).exits(0);
     assert!(!place.path("out/packets.pcapng").exists() && place.path("out/peers.csv").exists());
 }
 

@@ -39,13 +39,13 @@ The run folder holds:
 | `peers.csv` | a row per peer: arrival, completion, departure, octets up and down by transport, connections, HAVEs, requests, redundant and cut octets, mean RTT estimate; what a complete leecher had down is the content, the redundant and the cut octets; of a peer that comes back, over all of its stays |
 | `links.csv` | a row per uplink, and per downlink where there are any: dequeues, queue, octets by transport, drops |
 | `tracker.csv` | a row per announce |
-| `pieces.csv` | unless `pieces = false`, a row per piece and peer: when it was there, and its HAVEs left |
+| `pieces.csv` | unless `pieces = false`, a row per piece and peer: when it was there, and its HAVEs were handed to the connections |
 | `unchokes.csv` | unless `unchokes = false`, a row per unchoke and choke, peer by peer: who, whom, and whether requests waited |
 | `rounds.csv` | likewise, a row per peer: rounds of its choker |
 | `payloads.csv` | unless `sends = false`, a row per peer and size: data packets that left with so many octets |
 | `gaps.csv` | likewise, percentiles of the time between a peer's sends of data packets |
-| `rtts.csv` | unless `rtt = false`, percentiles of a peer's smoothed RTTs, one sample for each send of data |
-| `queue.csv` | with `queue = true`, a row per dequeue of each uplink and downlink, in the order of time |
+| `rtts.csv` | unless `rtt = false`, percentiles of a peer's smoothed RTTs, one sample each time that data leave: over uTP for each packet, over TCP for all segments that leave at once |
+| `queue.csv` | with `queue = true`, a row per dequeue of each uplink and downlink from `measure_from` on, in the order of time |
 | `packets.pcapng` | with `packets`, or `--pcap`: the octets of packets, for `cede inspect`, `cede meter` and Wireshark |
 
 What each column is stands [at the end](#columns-of-the-tables); `cede explain served_bytes`, and so on, says it too.

@@ -34,7 +34,7 @@ const FILE: &[OptionDoc] = &[
     option("group", Kind::Tables("swarm_group"), Required, "", "See below."),
     option("links", Kind::Table("swarm_links"), Absent("no delay between access links"), "", "See below."),
     option("device", Kind::Tables("swarm_device"), Absent("none"), "", "See below."),
-    option("records", Kind::Table("swarm_records"), Absent("totals only"), "", "See below."),
+    option("records", Kind::Table("swarm_records"), Absent("all but dequeues and packets"), "", "See below."),
 ];
 
 const SWARM: &[OptionDoc] = &[
@@ -61,7 +61,9 @@ const SWARM: &[OptionDoc] = &[
     option(
         "announce_every",
         Kind::Span,
-        Absent("never: only when they come, and where they have few connections"),
+        Absent(
+            "never: only when they come, and each five minutes while they lack something and have fewer than 20 connections",
+        ),
         "30 min",
         "Peers announce themselves again, and ask for others while they lack something; at least 1 s.",
     ),
@@ -182,7 +184,13 @@ const GROUP: &[OptionDoc] = &[
         "linux-4.18",
         "Which kernel's TCP it is, beside its controller.",
     ),
-    option("upload_limit", Kind::Rate, Absent("none"), "20 KiB/s", "What a peer itself sends at most."),
+    option(
+        "upload_limit",
+        Kind::Rate,
+        Absent("none"),
+        "20 KiB/s",
+        "What a peer itself sends at most, in octets of messages: headers of packets, and what is sent again, come on top.",
+    ),
     option(
         "arrival",
         words(&[
@@ -271,7 +279,7 @@ const RECORDS: &[OptionDoc] = &[
         Kind::Switch,
         Value("true"),
         "false",
-        "RTT estimates at sends of data, over either transport.",
+        "RTT estimates as data leave, over either transport.",
     ),
     option(
         "packets",

@@ -42,7 +42,7 @@ pub(super) const PEERS: TableFile = TableFile {
         ),
         (
             "mean_rtt_ms",
-            "Mean of its smoothed RTTs, one sample for each send of data over either transport; nothing where there was none, or none was recorded.",
+            "Mean of its smoothed RTTs, with the samples of `rtts.csv`; nothing where there was none, or none was recorded.",
         ),
     ],
 };
@@ -74,7 +74,7 @@ pub(super) const TRACKER: TableFile = TableFile {
         PEER,
         (
             "event",
-            "Why: `started` (it comes, or comes back), `completed`, `more` (it wants more peers) or `stopped`.",
+            "Why: `started` (it comes, or comes back), `completed`, `more` (it wants more peers, or an interval is over: `announce_every`) or `stopped`.",
         ),
         ("named", "How many peers it was told of."),
     ],
@@ -83,7 +83,10 @@ pub(super) const TRACKER: TableFile = TableFile {
 pub(super) const PIECES: TableFile = TableFile {
     name: "pieces.csv",
     columns: &[
-        ("time_s", "When all of the piece was there and right, and its HAVEs left, in seconds."),
+        (
+            "time_s",
+            "When all of the piece was there and right, and its HAVEs were handed to the connections, in seconds: they leave behind what waits there.",
+        ),
         PEER,
         ("piece", "The piece's number, from 0."),
     ],
@@ -139,7 +142,7 @@ pub(super) const RTTS: TableFile = TableFile {
         ("percentile", "Which percentile."),
         (
             "rtt_ms",
-            "The smoothed RTT of the connection, as it stood at each send of data over either transport.",
+            "The smoothed RTT of the connection, as it stood each time that data left it: over uTP at each packet, over TCP once for all segments that left at once.",
         ),
         ("samples", "Out of how many."),
     ],

@@ -4,7 +4,7 @@ use super::columns::{
     GAPS, LINKS, PAYLOADS, PEERS, PIECES, QUEUE, ROUNDS, RTTS, TRACKER, TableFile, UNCHOKES,
 };
 use super::host::HostRecord;
-use super::model::{Swarm, SwarmRecords};
+use super::model::{Role, Swarm, SwarmRecords};
 use super::outcome::{PeerOutcome, SwarmOutcome};
 use crate::histogram::Histogram;
 use cede_plot::{Cell, Table};
@@ -30,24 +30,27 @@ pub fn summary_table(swarm: &Swarm, outcome: &SwarmOutcome) -> Table {
         _ => format!("{:.1} s (sd {:.1}, last {:.1})", summary.mean_s, summary.sd_s, summary.max_s),
     };
     row("mean completion", completion);
-    // Attempts to connect are octets too, and say nothing where nothing came of them.
-    let moved = outcome.peers.iter().any(|peer| peer.record.totals.uploaded != [0; 2]);
-    row(
-        "octets over TCP",
-        if moved { format!("{:.1} %", 100.0 * summary.tcp_share) } else { "–".to_string() },
-    );
+    let none = || "–".to_string();
+    row("octets over TCP", tcp_share(outcome).map_or_else(none, |share| format!("{:.1} %", 100.0 * share)));
     row("copies sent by seeds", format!("{:.2}", summary.seed_copies));
     if outcome.has_queues() {
-        row(
-            "queue at dequeues",
-            format!(
-                "{:.1} ms (p95 {:.1}, seeds {:.1})",
-                summary.queue_mean_ms, summary.queue_p95_ms, summary.seed_queue_ms
-            ),
-        );
+        let seeds = seed_queue_ms(outcome).map_or_else(none, |ms| format!("{ms:.1}"));
+        let (mean, p95) = (summary.queue_mean_ms, summary.queue_p95_ms);
+        row("queue at dequeues", format!("{mean:.1} ms (p95 {p95:.1}, seeds {seeds})"));
         row("dequeues that leave a queue", format!("{:.1} %", 100.0 * summary.busy_share));
     }
     table
+}
+
+/// TCP's share, where content moved: attempts to connect are octets too, and say nothing where nothing came of them.
+fn tcp_share(outcome: &SwarmOutcome) -> Option<f64> {
+    let moved = outcome.peers.iter().any(|peer| peer.record.totals.uploaded != [0; 2]);
+    moved.then(|| outcome.tcp_share())
+}
+
+/// Mean queue at the dequeues of seeds' uplinks; seeds without any have none.
+fn seed_queue_ms(outcome: &SwarmOutcome) -> Option<f64> {
+    outcome.queue_mean_ms(|peer| peer.role == Role::Seed)
 }
 
 /// Each peer.
@@ -99,10 +102,11 @@ pub fn to_json(swarm: &Swarm, outcome: &SwarmOutcome) -> Value {
         "completion_mean_s": (summary.complete > 0).then_some(summary.mean_s),
         "completion_sd_s": (summary.complete > 0).then_some(summary.sd_s),
         "completion_max_s": (summary.complete > 0).then_some(summary.max_s),
-        "tcp_share": summary.tcp_share,
+        "tcp_share": tcp_share(outcome),
         "copies_sent_by_seeds": summary.seed_copies,
         "queue_mean_ms": outcome.has_queues().then_some(summary.queue_mean_ms),
         "queue_p95_ms": outcome.has_queues().then_some(summary.queue_p95_ms),
+        "seed_queue_ms": seed_queue_ms(outcome),
         "busy_share": outcome.has_queues().then_some(summary.busy_share),
         "ended_s": outcome.ended_at.as_secs_f64(),
         "interrupted": outcome.is_interrupted,

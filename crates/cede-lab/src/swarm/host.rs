@@ -68,7 +68,7 @@ pub struct HostRecord {
     pub totals: Totals,
     /// Octets that were not the torrent's.
     pub corrupt_bytes: u64,
-    /// The smoothed RTT at each time that data packets left, over either transport.
+    /// The smoothed RTT at each time that data left: over uTP at each packet, over TCP once for all segments that left at once.
     pub rtts: Option<Box<Histogram>>,
 }
 

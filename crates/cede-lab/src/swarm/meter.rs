@@ -22,7 +22,7 @@ pub struct LinkRecord {
     pub busy_dequeues: u64,
     /// Octets on the wire, by protocol: TCP, UDP.
     pub bytes: [u64; 2],
-    /// Packets dropped.
+    /// Packets that found no room: what the wire loses had room.
     pub dropped: u64,
     rate: Rate,
 }
@@ -173,8 +173,9 @@ impl Observer for SwarmMeter {
         }
     }
 
-    fn dropped(&mut self, link: LinkId, _: &Datagram, at: Instant, _: DropCause) {
-        if !self.counts(at) {
+    fn dropped(&mut self, link: LinkId, _: &Datagram, at: Instant, cause: DropCause) {
+        // What the wire lost was in the queue and has left it; the log of dequeues does not count it, either.
+        if !self.counts(at) || cause == DropCause::Wire {
             return;
         }
         if let Some(index) = self.place[link.0 as usize] {

@@ -56,7 +56,7 @@ pub struct SwarmRecords {
     pub unchokes: bool,
     /// Gaps between sends and sizes of payloads.
     pub sends: bool,
-    /// The smoothed RTT at each send of data, over either transport.
+    /// The smoothed RTT each time that data leave, over either transport.
     pub rtt: bool,
     /// The octets of packets.
     pub packets: Packets,

@@ -66,6 +66,9 @@ impl SwarmWatcher for () {}
 
 type SwarmWorld = World<SwarmHost, SwarmMeter>;
 
+/// After so many events the watcher is asked again, also within a simulated second: in a large swarm that takes minutes.
+const AT_A_TIME: u64 = 1 << 16;
+
 /// Runs a swarm until every leecher is complete or gone, its time is over, or the watcher has seen enough.
 ///
 /// # Errors
@@ -129,17 +132,17 @@ fn play(
         return Err(SwarmError::TooLong(world.horizon()));
     }
     let leechers = leechers(swarm, layout);
-    let (mut now, mut is_interrupted) = (Instant::ZERO, false);
+    let (mut now, mut complete, mut is_interrupted) = (Instant::ZERO, 0, false);
     while now < end && !is_interrupted {
         now = (now + Duration::from_secs(1)).min(end);
-        world.run_until(now);
-        let complete = leechers.iter().filter(|&&id| world.host(id).is_done()).count();
+        while !world.run_some(now, AT_A_TIME) && watcher.progress(world.now(), complete, leechers.len()) {}
+        complete = leechers.iter().filter(|&&id| world.host(id).is_done()).count();
         // A disk that is full is told of at the end; there is no use in going on.
         if capture.is_some_and(|capture| capture.borrow().has_failed()) {
             break;
         }
         let is_over = complete == leechers.len();
-        is_interrupted = !watcher.progress(now, complete, leechers.len()) && !is_over;
+        is_interrupted = !watcher.progress(world.now(), complete, leechers.len()) && !is_over;
         if is_over {
             break;
         }

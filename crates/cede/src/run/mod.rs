@@ -35,6 +35,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let text = scenarios::text_of(&args.scenario)?;
     if is_swarm(&text) {
         refuse_forms(args)?;
+        // What is captured is an option of a swarm: so it is told of with the others, and repeated.
+        let packets = args.pcap.map(|vantage| format!("records.packets={}", packets(vantage.into())));
+        let overrides = Overrides::new(overrides.texts().iter().cloned().chain(packets));
         return run_swarm(args, &text, &overrides);
     }
     let loaded = scenarios::load(&args.scenario, text, &overrides)?;
@@ -76,17 +79,14 @@ fn refuse_forms(args: &RunArgs) -> Result<(), Failure> {
 
 /// Reads a swarm file and runs it.
 fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Failure> {
-    let mut swarm = parse_swarm(&args.scenario, text, overrides).map_err(Failure::Scenario)?;
+    let swarm = parse_swarm(&args.scenario, text, overrides).map_err(Failure::Scenario)?;
     prefer_large_pages(&args.scenario);
     if let Some(remark) = room::check(&swarm)? {
         screen::mention(&remark);
     }
-    if let Some(vantage) = args.pcap {
-        swarm.records.packets = packets(vantage.into());
-    }
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from("cede-out").join(&swarm.name));
     // Before anything is computed.
-    let folder = begin(&swarm, &path)?;
+    let folder = begin(&swarm, text, &path)?;
     let mut attendant = SwarmAttendant { progress: Progress::begin(), end: Instant::ZERO + swarm.duration };
     let outcome = swarm::run_captured(&swarm, &path, &mut attendant);
     attendant.progress.end();
@@ -95,7 +95,7 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
         let _ = std::fs::remove_file(path.join(CAPTURE));
     }
     let outcome = outcome?;
-    let (files, json) = keep(args, (&swarm, text), &outcome, &folder, overrides)?;
+    let (files, json) = keep(args, &swarm, &outcome, &folder, overrides)?;
     let screen = Screen::new(args.json);
     let table = terminal::table(&swarm::summary_table(&swarm, &outcome), screen.columns, screen.colour);
     screen.say(&format!("{table}\nRecords: {files} files in {}\n", screen::named(&path)))?;
@@ -106,8 +106,8 @@ fn run_swarm(args: &RunArgs, text: &str, overrides: &Overrides) -> Result<(), Fa
 }
 
 /// The folder of a swarm that has not ended yet. An earlier run in it goes at once; and who is ended by force, or finds the disk full, leaves
-/// word of whose files these are.
-fn begin(swarm: &swarm::Swarm, path: &Path) -> Result<Folder, Failure> {
+/// word of whose files these are, and the file that was run: it may be that of the earlier run, of which there may be no other.
+fn begin(swarm: &swarm::Swarm, text: &str, path: &Path) -> Result<Folder, Failure> {
     let folder = Folder::claim(path)?;
     let mut files = swarm::file_names(swarm);
     files.push(SWARM);
@@ -121,15 +121,16 @@ fn begin(swarm: &swarm::Swarm, path: &Path) -> Result<Folder, Failure> {
         "interrupted": true,
         "files": files,
     });
-    write_summary(path, &format!("{word:#}\n"))?;
-    folder.sweep(&[SUMMARY]);
+    write_whole(path, SUMMARY, &format!("{word:#}\n"))?;
+    folder.sweep(&[SUMMARY, SWARM]);
+    write_whole(path, SWARM, text)?;
     Ok(folder)
 }
 
-/// Writes what a swarm says about itself in place of what it had said before, which stays where there is no room.
-fn write_summary(folder: &Path, json: &str) -> Result<(), Failure> {
-    let path = folder.join(SUMMARY);
-    whole::write(&path, json.as_bytes()).map_err(|error| failed(&path, &error))
+/// Writes a file in place of what it was before, which stays where there is no room.
+fn write_whole(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    let path = folder.join(name);
+    whole::write(&path, text.as_bytes()).map_err(|error| failed(&path, &error))
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
@@ -140,7 +141,7 @@ fn failed(path: &Path, error: &std::io::Error) -> Failure {
 /// the summary.
 fn keep(
     args: &RunArgs,
-    (swarm, text): (&swarm::Swarm, &str),
+    swarm: &swarm::Swarm,
     outcome: &swarm::SwarmOutcome,
     folder: &Folder,
     overrides: &Overrides,
@@ -148,7 +149,6 @@ fn keep(
     let path = folder.path();
     let files = swarm::write(swarm, outcome, path).map_err(|error| failed(path, &error))?;
     let mut names: Vec<&str> = files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
-    folder.write(SWARM, text.as_bytes())?;
     names.push(SWARM);
     if swarm.records.packets != Packets::None {
         names.push(CAPTURE);
@@ -159,7 +159,7 @@ fn keep(
     json["files"] = names.clone().into();
     let json = format!("{json:#}\n");
     names.push(SUMMARY);
-    write_summary(path, &json)?;
+    write_whole(path, SUMMARY, &json)?;
     Ok((names.len(), json))
 }
 
@@ -192,11 +192,11 @@ fn prefer_large_pages(scenario: &str) {
 }
 
 /// In a swarm, those that send at first are the seeds.
-const fn packets(vantage: Vantage) -> Packets {
+const fn packets(vantage: Vantage) -> &'static str {
     match vantage {
-        Vantage::Sent => Packets::Sent,
-        Vantage::Senders => Packets::Seeds,
-        Vantage::Receivers => Packets::Leechers,
+        Vantage::Sent => "sent",
+        Vantage::Senders => "seeds",
+        Vantage::Receivers => "leechers",
     }
 }
 

@@ -39,8 +39,10 @@ impl Stack {
     pub(super) fn of(group: &Group) -> Result<Self, String> {
         let payload = group.packet_bytes.saturating_sub(UTP_OVERHEAD_BYTES).max(1) as u16;
         let known = cede_utp::Mtu::Fixed(payload);
-        let floor_bytes = cede_utp::Mtu::FLOOR_IPV4_BYTES;
-        let searched = cede_utp::Mtu::Halving { floor_bytes, ceiling_bytes: payload + HEADER_BYTES as u16 };
+        let ceiling_bytes = payload + HEADER_BYTES as u16;
+        // No packet is larger than a full one, also where that is smaller than what every path of the internet carries.
+        let floor_bytes = cede_utp::Mtu::FLOOR_IPV4_BYTES.min(ceiling_bytes);
+        let searched = cede_utp::Mtu::Halving { floor_bytes, ceiling_bytes };
         let (utp, mtu) = match group.utp_stack {
             UtpStack::Libutp => (cede_utp::Config::libutp(), known),
             UtpStack::Libtorrent => (cede_utp::Config::libtorrent(), searched),
