@@ -1,7 +1,8 @@
 //! Limits that torrents have together.
 //!
 //! What is read is paid for out of one bucket, by whoever comes first. What is sent is divided: whoever used less than its part has
-//! that, with room to begin again, and the others share the rest alike. The parts come to no more than the limit.
+//! that, with room to begin again, and the others share the rest alike. The parts come to no more than the limit. Limits that torrents
+//! have for themselves hold besides.
 
 use crate::bucket::Bucket;
 use crate::session::Session;
@@ -103,7 +104,7 @@ impl Limits {
         for (member, part) in members.iter_mut().zip(shares(up, &wants)) {
             if (part - member.part).abs() > 0.01 * member.part {
                 member.part = part;
-                member.session.set_upload_limit(Some((part as u64).max(1)));
+                member.session.set_part(Some((part as u64).max(1)));
             }
         }
     }
@@ -114,10 +115,10 @@ impl Member {
     fn release(&mut self) {
         (self.rate, self.part) = (0.0, 0.0);
         self.sent = self.session.sent();
-        self.session.set_upload_limit(None);
+        self.session.set_part(None);
     }
 
-    /// Octets per second that it will use, as far as is to be seen: without end where it used up its part.
+    /// Octets per second that it will use, as far as is to be seen: without end where it used up its part and has no limit of its own.
     fn want(&mut self, passed: f64) -> f64 {
         if passed <= 0.0 {
             return self.part;
@@ -125,7 +126,8 @@ impl Member {
         let sent = self.session.sent();
         let newest = (sent - std::mem::replace(&mut self.sent, sent)) as f64 / passed;
         self.rate += NEWEST * (newest - self.rate);
-        if self.rate >= HUNGRY * self.part { f64::INFINITY } else { HEADROOM * self.rate }
+        let own = self.session.own_up().map_or(f64::INFINITY, |limit| limit as f64);
+        if self.rate >= HUNGRY * self.part { own } else { own.min(HEADROOM * self.rate) }
     }
 }
 

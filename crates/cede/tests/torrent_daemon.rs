@@ -121,6 +121,9 @@ fn what_is_said_changes_what_runs() {
     let mut daemon = place.daemon(&["--down", "100kB/s"]);
     daemon.add(&place.torrent(), &json!({ "paused": true }));
     daemon.until("stopped", |it| it["status"] == STOPPED && it["percentDone"] == 0.0);
+    // Nothing has moved, but it is new: who asks for nothing else would never hear of it.
+    let lately = daemon.order("torrent-get", &json!({ "fields": ["name"], "ids": "recently-active" }));
+    assert_eq!(lately["torrents"], json!([{ "name": "film" }]));
     daemon.order("torrent-start", &json!({}));
     daemon.until("fetched", |it| it["status"] == FETCHES && it["rateDownload"].as_u64().unwrap() > 0);
     let session = daemon.order("session-get", &json!({}));
@@ -152,6 +155,12 @@ fn what_is_said_changes_what_runs() {
     daemon.until("begun anew", |it| it["haveValid"] == 0);
     daemon.order("torrent-set", &json!({ "files-wanted": [] }));
     daemon.until("there again", |it| it["haveValid"] == 4_000_000 && it["leftUntilDone"] == 0);
+    // 245 pieces, and three bits that mean none.
+    let fields = json!(["pieces", "secondsDownloading", "secondsSeeding", "seedRatioLimit", "peer-limit"]);
+    let told = daemon.order("torrent-get", &json!({ "fields": fields }))["torrents"][0].clone();
+    assert_eq!(told["pieces"], format!("{}+A==", "/".repeat(40)), "{told}");
+    assert!(fields.as_array().unwrap().iter().all(|it| !told[it.as_str().unwrap()].is_null()), "{told}");
+    assert!(session["encryption"] == "tolerated" && session["idle-seeding-limit-enabled"] == false);
     let table = daemon.order("torrent-get", &json!({ "fields": ["name", "nothing"], "format": "table" }));
     assert_eq!(table["torrents"], json!([["name", "nothing"], ["film", null]]));
     daemon.running.kill();
@@ -174,8 +183,10 @@ fn what_cannot_be_is_refused_in_words_and_changes_nothing() {
         ("torrent-add", json!({ "filename": place.link(), "download-dir": "out" }), "from / on"),
         ("torrent-get", json!({ "ids": 1 }), "fields"),
         ("torrent-get", json!({ "fields": [], "ids": [{}] }), "ids"),
-        ("torrent-set", json!({ "ids": id, "downloadLimit": 5 }), "downloadLimit is not known here"),
+        ("torrent-set", json!({ "ids": id, "peer-limit": 5 }), "peer-limit is not known here"),
         ("torrent-set", json!({ "ids": id, "files-wanted": ["a"] }), "numbers of files"),
+        ("torrent-set", json!({ "ids": id, "files-unwanted": 0 }), "numbers of files"),
+        ("torrent-set", json!({ "ids": id, "labels": "a" }), "a list of words"),
         ("torrent-remove", json!({}), "ids"),
         ("torrent-verify", json!({ "ids": id }), "when it is started"),
         ("session-set", json!({ "speed-limit-up": 0 }), "kB/s"),
@@ -190,6 +201,7 @@ fn what_cannot_be_is_refused_in_words_and_changes_nothing() {
         assert_ne!(daemon.post(body)["result"], "success", "{body}");
     }
     assert_eq!(daemon.torrents().len(), 1);
+    assert_eq!(daemon.torrents()[0]["wanted"], json!([1]));
     assert_eq!(daemon.order("session-get", &json!({}))["speed-limit-up"], 100);
     let answers = [
         ("GET", "/", "", 200),
@@ -223,6 +235,8 @@ fn the_page_loads_nothing_from_elsewhere() {
             status == 200 && head.contains("content-security-policy") && !text.contains("://"),
             "{part}: {head}"
         );
+        // A number is another torrent's once the daemon has begun anew, and the page may still have the old one.
+        assert!(!text.contains(".id") && !text.contains("\"id\""), "{part} names torrents by their hashes");
     }
     daemon.running.kill();
     place.seed.kill();
@@ -280,6 +294,28 @@ fn orders_of_all_kinds_are_answered() {
     place.seed.kill();
 }
 
+/// A counter goes up alone, whatever is removed and begun anew; and what a run has done is nothing that others have.
+#[test]
+fn sums_outlast_torrents_and_runs() {
+    let place = Place::new("daemon-sums", 300_000);
+    let mut daemon = place.daemon(&[]);
+    let id = daemon.add(&place.torrent(), &json!({}));
+    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.order("torrent-remove", &json!({ "ids": [id, id] }));
+    daemon.order("session-close", &json!({}));
+    daemon.running.end().exits(0);
+    let mut daemon = place.daemon(&[]);
+    let sums = daemon.order("session-stats", &json!({}));
+    let of = |which: &str| {
+        ["downloadedBytes", "filesAdded", "sessionCount"].map(|name| sums[which][name].as_u64().unwrap())
+    };
+    assert_eq!((of("current-stats"), of("cumulative-stats")), ([0, 0, 1], [300_000, 1, 2]), "{sums}");
+    let metrics = daemon.ask("GET", "/metrics", "", "").2;
+    assert!(metrics.contains("\ncede_torrent_received_bytes_total 300000\n"), "{metrics}");
+    daemon.running.kill();
+    place.seed.kill();
+}
+
 #[test]
 fn strangers_need_the_password() {
     let place = Place::new("daemon-password", 50_000);
@@ -317,6 +353,31 @@ fn what_goes_wrong_with_a_torrent_is_told_of_it() {
     place.seed.kill();
 }
 
+/// Not half a century ago, and not to be asked when an earlier answer has said.
+#[test]
+fn of_a_tracker_that_does_not_answer_it_is_told_when_it_was_asked() {
+    let place = Place::new("daemon-tracker", 50_000);
+    let url = format!("http://127.0.0.1:{}/announce", support::free_port());
+    let words = ["torrent", "make", "film", "-l", "16KiB", "-t", &url, "-o", "tracked.torrent"];
+    place.folder.cede(&words).exits(0);
+    let mut daemon = place.daemon(&[]);
+    daemon.add(place.folder.path("tracked.torrent").to_str().unwrap(), &json!({}));
+    let began = Instant::now();
+    let told = loop {
+        let told = daemon.order("torrent-get", &json!({ "fields": ["trackerStats"] }));
+        let told = told["torrents"][0]["trackerStats"][0].clone();
+        if told["hasAnnounced"] == true {
+            break told;
+        }
+        assert!(began.elapsed() < PATIENCE, "{told}");
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    assert!(now - told["lastAnnounceTime"].as_u64().unwrap() <= PATIENCE.as_secs() + 1, "{told}");
+    assert_eq!((&told["lastAnnounceSucceeded"], &told["announceState"]), (&json!(false), &json!(2)));
+    daemon.running.kill();
+    place.seed.kill();
+}
+
 #[test]
 fn transmissions_own_tool_steers_it() {
     if !has("transmission-remote") {
@@ -347,7 +408,8 @@ fn transmissions_own_tool_steers_it() {
     let listed = until(&["-l"], "100%");
     assert!(listed.contains("Done") && listed.contains("film"), "{listed}");
     assert!(tell(&["-t", "1", "-i"]).contains("Downloaded: 3.0"));
-    assert!(tell(&["-si"]).contains("RPC version: 16"));
+    let session = tell(&["-si"]);
+    assert!(session.contains("RPC version: 16") && session.contains("Download speed limit: "), "{session}");
     assert!(tell(&["-t", "1", "--verify"]).contains("success"));
     assert!(tell(&["-t", "1", "--stop"]).contains("success"));
     until(&["-l"], "Stopped");

@@ -31,6 +31,10 @@ fn a_link_may_say_which_files() {
         assert_eq!(torrent["wanted"], json!(wanted), "{link} {more}");
         daemon.delete_all();
     }
+    // There are no options to choose by here.
+    daemon.add(&format!("{link}&so=7"), &json!({}));
+    let torrent = daemon.until("refused", |it| it["error"] == 3);
+    assert!(torrent["errorString"].as_str().unwrap().contains("add the link without that"), "{torrent}");
     daemon.running.kill();
     place.seed.kill();
 }
@@ -215,6 +219,62 @@ fn no_file_belongs_to_two_torrents_of_different_folders() {
     // What has been taken is given back.
     daemon.order("torrent-verify", &json!({}));
     daemon.until("given", |it| it["status"] == GIVES && it["error"] == 0);
+    daemon.running.kill();
+    place.seed.kill();
+}
+
+/// Whoever is connected to a torrent that is stopped is let go: as long as it stayed it was given what it asked for.
+#[test]
+fn what_is_stopped_is_given_to_nobody() {
+    let place = Place::new("daemon-stopped", 4_000_000);
+    // It would take longer than is waited for.
+    let mut daemon = place.daemon(&["--up", "20kB/s"]);
+    daemon.add(&place.torrent(), &json!({}));
+    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    let at = format!("127.0.0.1:{}", daemon.order("session-get", &json!({}))["peer-port"]);
+    let words = ["torrent", "get", "film.torrent", "-o", "other", "--no-pex", "--json", "--peer", &at];
+    let mut leecher = place.folder.start(&[&words[..], &QUIET].concat());
+    let peers = |it: &Value| it["data"]["peers"].as_array().map(Vec::len);
+    leecher.prints_such(|it| peers(it) == Some(1));
+    daemon.until("given", |it| it["uploadedEver"] != 0);
+    daemon.order("torrent-stop", &json!({}));
+    leecher.prints_such(|it| peers(it) == Some(0));
+    daemon.order("torrent-start", &json!({}));
+    leecher.prints_such(|it| peers(it) == Some(1));
+    // Nor is the room of its files taken any longer.
+    daemon.delete_all();
+    leecher.prints_such(|it| peers(it) == Some(0));
+    let began = Instant::now();
+    while place.folder.path("out/film").exists() || holds_what_is_gone(&daemon) {
+        assert!(began.elapsed() < PATIENCE);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    leecher.kill();
+    daemon.running.kill();
+    place.seed.kill();
+}
+
+/// An order whose outcome cannot be remembered is not answered as if it would last: what was removed came again, and fetched its files anew.
+#[test]
+fn what_cannot_be_remembered_is_said_to_whoever_orders_it() {
+    let place = Place::new("daemon-forgetful", 50_000);
+    let mut daemon = place.daemon(&[]);
+    daemon.add(&place.torrent(), &json!({}));
+    let torrent = daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    // A folder in the place of the document, which can neither be written nor removed as a file.
+    let document = place.folder.path(&format!("state/{}.json", torrent["hashString"].as_str().unwrap()));
+    fs::remove_file(&document).unwrap();
+    fs::create_dir(&document).unwrap();
+    assert!(daemon.refused("torrent-stop", &json!({})).contains("cannot remember it"));
+    daemon.until("stopped all the same", |it| it["status"] == STOPPED);
+    assert!(daemon.refused("torrent-set", &json!({ "labels": ["a"] })).contains("cannot remember it"));
+    let everything = json!({ "ids": [1], "delete-local-data": true });
+    assert!(daemon.refused("torrent-remove", &everything).contains("cannot forget it"));
+    daemon.until("still there", |it| it["status"] == STOPPED);
+    assert_eq!(place.folder.read("out/film"), place.content);
+    fs::remove_dir(&document).unwrap();
+    daemon.order("torrent-remove", &everything);
+    daemon.until_none();
     daemon.running.kill();
     place.seed.kill();
 }

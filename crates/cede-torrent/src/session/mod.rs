@@ -71,12 +71,14 @@ impl Session {
         let (reports, inbox) = mpsc::unbounded_channel();
         let (wishes, wished) = mpsc::unbounded_channel();
         let disk = Disk::start(storage.clone(), info.clone(), whole.to_vec(), reports);
-        let download = Rc::new(RefCell::new(Bucket::new(choices.download_limit)));
+        let download = RefCell::new(Bucket::new(choices.download_limit));
         let mut engine = Engine::new(setup);
         if let Some(hash) = info.hybrid_hash() {
             engine.set_hybrid(hash);
         }
         let mut state = State::new(engine, disk, listener, wishes, download, layers::Server::new(info));
+        // Until it is said what its part is of what several have.
+        state.part_up = choices.upload_limit;
         state.told.port = state.listener.as_deref().map(Listener::told_port);
         let inner = Rc::new(Inner {
             state: RefCell::new(state),
@@ -163,16 +165,31 @@ impl Session {
         self.inner.pump(&mut state);
     }
 
-    /// Changes the upload limit, in octets per second.
-    pub fn set_upload_limit(&self, limit: Option<u64>) {
+    /// Changes the torrent's own limits, in octets per second; those that it has together with others hold besides.
+    pub fn set_limits(&self, up: Option<u64>, down: Option<u64>) {
         let mut state = self.inner.state.borrow_mut();
-        state.engine.set_upload_limit(limit);
-        self.inner.pump(&mut state);
+        state.download.borrow_mut().set_rate(down);
+        state.own_up = up;
+        self.inner.limit(&mut state);
     }
 
-    /// Reads no faster than this allows.
-    pub(crate) fn read_from(&self, bucket: Rc<RefCell<Bucket>>) {
-        self.inner.state.borrow_mut().download = bucket;
+    /// Octets per second that it sends at most by a limit of its own.
+    pub(crate) fn own_up(&self) -> Option<u64> {
+        self.inner.state.borrow().own_up
+    }
+
+    /// Changes its part of what several may send together, in octets per second.
+    pub(crate) fn set_part(&self, part: Option<u64>) {
+        let mut state = self.inner.state.borrow_mut();
+        state.part_up = part;
+        self.inner.limit(&mut state);
+    }
+
+    /// Reads no faster than this allows, either.
+    pub(crate) fn read_from(&self, above: Rc<RefCell<Bucket>>) {
+        let state = self.inner.state.borrow();
+        let mut bucket = state.download.borrow_mut();
+        *bucket = Bucket::new(bucket.rate()).below(above);
     }
 
     /// Octets of blocks that were sent.
@@ -212,13 +229,14 @@ impl Session {
         self.want_nothing();
     }
 
-    /// Whoever looks for peers hears nothing more of this session, and so may say goodbye.
+    /// Whoever looks for peers hears nothing more of this session, and so may say goodbye. Peers are let go, and nobody else is called.
     pub fn leave(&self) {
         let mut state = self.inner.state.borrow_mut();
         state.wishes = mpsc::unbounded_channel().0;
         Inner::store(&mut state);
         state.left = Some(state.engine.unfinished());
         state.disk.leave();
+        self.inner.close_all(&mut state);
     }
 
     /// Which pieces are there, checked.

@@ -62,6 +62,8 @@ impl Inner {
                 Self::store(state);
                 state.disk.check(piece);
             }
+            // Those who were let go at the end are called by nobody.
+            Action::Connect { .. } if state.left.is_some() => {}
             Action::Connect { conn, address, transport } => dial::dial(self, state, conn, address, transport),
             Action::Close { conn, .. } => Self::close(state, conn),
             Action::Announce { event, want } => {
@@ -104,6 +106,17 @@ impl Inner {
             }
             conn.wake();
         }
+    }
+
+    /// The session is over, and the process may go on: its connections would live for as long as their peers like, be given what they ask
+    /// for, and hold the files open. What is on its way to them still leaves.
+    pub fn close_all(self: &Rc<Self>, state: &mut State) {
+        let ids: Vec<ConnId> = state.conns.iter().flatten().map(|conn| conn.borrow().id).collect();
+        for id in ids {
+            state.engine.closed(self.now(), id);
+            Self::close(state, id);
+        }
+        self.pump(state);
     }
 
     /// Puts a connection into the table.

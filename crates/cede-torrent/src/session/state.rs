@@ -78,7 +78,10 @@ pub(crate) struct State {
     pub is_synced: bool,
     /// When the deadline task will look by itself.
     pub armed: Option<Time>,
-    pub download: Rc<RefCell<Bucket>>,
+    pub download: RefCell<Bucket>,
+    /// Octets per second that are sent at most: by a limit of its own, and as its part of one that several have.
+    pub own_up: Option<u64>,
+    pub part_up: Option<u64>,
     /// Servers that are asked for content.
     pub web_seeds: Vec<String>,
     /// The session ends: nothing more is to be fetched. This was here of pieces that were not whole; it is written, and nothing that
@@ -107,7 +110,7 @@ impl State {
         disk: Disk,
         listener: Option<Rc<Listener>>,
         wishes: mpsc::UnboundedSender<Wish>,
-        download: Rc<RefCell<Bucket>>,
+        download: RefCell<Bucket>,
         hashes: layers::Server,
     ) -> Self {
         Self {
@@ -125,6 +128,8 @@ impl State {
             is_synced: false,
             armed: None,
             download,
+            own_up: None,
+            part_up: None,
             web_seeds: Vec::new(),
             left: None,
             banned: Vec::new(),
@@ -178,6 +183,13 @@ impl Inner {
     /// The time as the engine counts it.
     pub fn now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// Sends no faster than its own limit and its part of what several have allow.
+    pub fn limit(self: &Rc<Self>, state: &mut State) {
+        let limits = [state.own_up, state.part_up];
+        state.engine.set_upload_limit(limits.into_iter().flatten().min());
+        self.pump(state);
     }
 
     /// Nothing more is to be fetched.

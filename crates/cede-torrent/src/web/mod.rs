@@ -386,7 +386,7 @@ impl<'a> WebSeed<'a> {
         if self.is_whole && file.length > SHORT_BYTES && self.is_left_to_others(part.file, file.length) {
             return Err(Fault::LeftToOthers);
         }
-        let is_limited = self.inner.choices.download_limit.is_some();
+        let is_limited = self.inner.state.borrow().download.borrow().is_limited();
         Ok(Ask {
             url: url_of(self.url, &self.inner.info, part.file),
             is_local: self.is_local,

@@ -4,6 +4,8 @@ use crate::screen;
 use cede_torrent::session::Session;
 use cede_units::Duration as Span;
 use clap::Args;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// When giving ends.
@@ -34,15 +36,46 @@ impl UntilArgs {
     }
 }
 
+/// When giving a torrent ends. It may change under way.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Until {
+    /// Once so many times what is there has been sent.
+    pub ratio: Option<f64>,
+    /// After so long.
+    pub time: Option<Span>,
+    /// Once nobody has taken anything for so long.
+    pub idle: Option<Span>,
+    /// Octets that were sent before this run, and count.
+    pub sent_before: u64,
+}
+
+impl From<UntilArgs> for Until {
+    fn from(args: UntilArgs) -> Self {
+        Self { ratio: args.seed_ratio, time: args.seed_time, ..Self::default() }
+    }
+}
+
 /// What is to be done for a torrent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Duty {
     /// To have it.
     Get,
     /// To have it, and to give it from then on.
-    GetAndGive(UntilArgs),
+    GetAndGive(Rc<Cell<Until>>),
     /// To give what is there.
-    Give(UntilArgs),
+    Give(Rc<Cell<Until>>),
+}
+
+impl Duty {
+    /// To have it, and to give it from then on, with an end that stays as it is.
+    pub fn get_and_give(until: UntilArgs) -> Self {
+        Self::GetAndGive(Rc::new(Cell::new(until.into())))
+    }
+
+    /// To give what is there, likewise.
+    pub fn give(until: UntilArgs) -> Self {
+        Self::Give(Rc::new(Cell::new(until.into())))
+    }
 }
 
 /// Why a torrent is over.
@@ -56,6 +89,8 @@ pub enum Over {
     Ratio,
     /// It was given for as long.
     Time,
+    /// Nobody has taken anything for as long.
+    Idle,
 }
 
 impl Over {
@@ -64,7 +99,7 @@ impl Over {
         match self {
             Self::Ratio => Some("--seed-ratio"),
             Self::Time => Some("--seed-time"),
-            Self::Here | Self::Unread => None,
+            Self::Here | Self::Unread | Self::Idle => None,
         }
     }
 }
@@ -74,12 +109,14 @@ impl Over {
 pub struct Watch {
     duty: Duty,
     gives_since: Option<Instant>,
+    /// Octets that were sent when it was looked at last, and since when that is so.
+    taken: Option<(u64, Instant)>,
     over: Option<Over>,
 }
 
 impl Watch {
     pub const fn new(duty: Duty) -> Self {
-        Self { duty, gives_since: None, over: None }
+        Self { duty, gives_since: None, taken: None, over: None }
     }
 
     /// Why it is over, if it was when looked at last.
@@ -94,10 +131,10 @@ impl Watch {
     }
 
     fn judge(&mut self, session: &Session) -> Option<Over> {
-        let (until, gives) = match self.duty {
+        let (until, gives) = match &self.duty {
             Duty::Get => return session.is_done().then_some(Over::Here),
-            Duty::GetAndGive(until) => (until, session.is_done()),
-            Duty::Give(until) => (until, true),
+            Duty::GetAndGive(until) => (until.get(), session.is_done()),
+            Duty::Give(until) => (until.get(), true),
         };
         if screen::is_unread() {
             return Some(Over::Unread);
@@ -105,16 +142,24 @@ impl Watch {
         if !gives {
             return None;
         }
-        let gives_since = *self.gives_since.get_or_insert_with(Instant::now);
+        let (now, sent) = (Instant::now(), session.sent());
+        let gives_since = *self.gives_since.get_or_insert(now);
+        let (_, idle_since) = *self.taken.insert(match self.taken {
+            Some((before, since)) if before == sent => (sent, since),
+            _ => (sent, now),
+        });
         // Where nothing is there nothing can be given, however often.
         let is_sent = |ratio: f64| {
             let here = session.view().bytes;
-            here > 0 && session.sent() as f64 >= ratio * here as f64
+            here > 0 && (until.sent_before + sent) as f64 >= ratio * here as f64
         };
-        if until.seed_ratio.is_some_and(is_sent) {
-            return Some(Over::Ratio);
+        let is_past = |since: Instant, time: Span| now - since >= Duration::from_nanos(time.as_nanos());
+        if until.ratio.is_some_and(is_sent) {
+            Some(Over::Ratio)
+        } else if until.time.is_some_and(|time| is_past(gives_since, time)) {
+            Some(Over::Time)
+        } else {
+            until.idle.is_some_and(|time| is_past(idle_since, time)).then_some(Over::Idle)
         }
-        let is_late = |time: Span| gives_since.elapsed() >= Duration::from_nanos(time.as_nanos());
-        until.seed_time.is_some_and(is_late).then_some(Over::Time)
     }
 }

@@ -31,7 +31,7 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
             let written = Some(Written { allocation, over_others: choices.overwrite });
             Ok(Place { folder: choices.output.clone(), wanted, turns, written, is_super: false, known: None })
         }),
-        duty: if gives_on { Duty::GetAndGive(args.until) } else { Duty::Get },
+        duty: if gives_on { Duty::get_and_give(args.until) } else { Duty::Get },
         known: None,
     };
     swarm::run(run(&args.swarm, &args.what, verb))
@@ -63,7 +63,7 @@ pub fn seed(args: &SeedArgs) -> Result<(), Failure> {
             let (wanted, turns) = (Vec::new(), Turns::default());
             Ok(Place { folder: folder.clone(), wanted, turns, written: None, is_super, known: None })
         }),
-        duty: Duty::Give(args.until),
+        duty: Duty::give(args.until),
         known: None,
     };
     swarm::run(run(&args.swarm, &args.what, verb))

@@ -69,6 +69,8 @@ pub struct Hub {
     is_open: bool,
     /// What trackers said last, of which torrents.
     heard: RefCell<HashMap<(usize, String), Heard>>,
+    /// When trackers that have not answered since did not, of which torrents.
+    unanswered: RefCell<HashMap<(usize, String), Instant>>,
     /// What the process may have open, connections among it, where there is a limit.
     open_files: Option<u64>,
 }
@@ -185,6 +187,7 @@ impl Hub {
             left: Cell::new(count),
             is_open,
             heard: RefCell::default(),
+            unanswered: RefCell::default(),
             open_files,
         });
         headline.iter().for_each(|text| hub.say(text));
@@ -216,6 +219,14 @@ impl Hub {
     fn connections(&self) -> u32 {
         let spare = self.open_files.map_or(u64::MAX, |most| most.saturating_sub(FILES_BESIDE));
         self.args.max_peers.unwrap_or(CONNECTIONS).min(u32::try_from(spare).unwrap_or(u32::MAX))
+    }
+
+    /// Connections of all torrents, and of one that begins now.
+    pub fn connections_at_most(&self) -> (u32, u32) {
+        let (own, all) = (self.args.profile.connections_max, self.connections());
+        // Whoever says how many there may be means it, also where the profile has fewer.
+        let (least, most) = self.args.max_peers.map_or((CONNECTIONS_OF_ONE, own), |most| (1, most));
+        (all, most.min((all / self.count.get().max(1) as u32).max(least)))
     }
 
     /// Hears of the router.
@@ -256,6 +267,7 @@ impl Hub {
         self.board.borrow_mut().remove(row);
         self.said.borrow_mut().forget(row);
         self.heard.borrow_mut().retain(|(of, _), _| *of != row);
+        self.unanswered.borrow_mut().retain(|(of, _), _| *of != row);
     }
 
     /// A tracker has answered.
@@ -264,8 +276,21 @@ impl Hub {
         let (interval_s, peers) = (answer.sane_interval_s(), answer.peers.len());
         let heard = Heard { at: Instant::now(), interval_s, peers, seeders, leechers };
         if self.is_open {
+            self.unanswered.borrow_mut().remove(&(row, url.to_owned()));
             self.heard.borrow_mut().insert((row, url.to_owned()), heard);
         }
+    }
+
+    /// A tracker has refused, or not answered.
+    pub fn miss(&self, row: usize, url: &str) {
+        if self.is_open {
+            self.unanswered.borrow_mut().insert((row, url.to_owned()), Instant::now());
+        }
+    }
+
+    /// When a tracker was asked in vain that has not answered since.
+    pub fn missed(&self, row: usize, url: &str) -> Option<Instant> {
+        self.unanswered.borrow().get(&(row, url.to_owned())).copied()
     }
 
     /// What a tracker said last of a torrent.
@@ -372,17 +397,14 @@ impl Hub {
     pub fn choices(&self, peer_id: [u8; 20]) -> Result<Choices, Failure> {
         let args = &self.args;
         let mut profile = args.profile;
-        // Whoever says how many there may be means it, also where the profile has fewer.
-        let (least, most) =
-            args.max_peers.map_or((CONNECTIONS_OF_ONE, profile.connections_max), |most| (1, most));
-        let part = (self.connections() / self.count.get().max(1) as u32).max(least);
-        profile.connections_max = most.min(part);
-        profile.initiate_max = profile.initiate_max.min(part);
+        profile.connections_max = self.connections_at_most().1;
+        profile.initiate_max = profile.initiate_max.min(profile.connections_max);
         Ok(Choices {
             profile,
             disposition: args.transport,
             upload_limit: self.limits.up(),
-            download_limit: self.limits.down(),
+            // Those of all hold from when it joins them.
+            download_limit: None,
             tcp_yields: self.tcp_yields.clone(),
             encryption: args.encryption.into(),
             pex: !args.no_pex,

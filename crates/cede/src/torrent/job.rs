@@ -123,7 +123,7 @@ impl Job {
         let begun = Begun::of((hub, row), &info, &place, asking.as_ref()).await?;
         let Begun { storage, session, driver, wishes, identity, gauge, taking } = begun;
         let named = Named { tiers: hub.tiers(metainfo.trackers), peers, given, nodes: metainfo.nodes };
-        let mut watch = Watch::new(verb.duty);
+        let mut watch = Watch::new(verb.duty.clone());
         let is_unnamed = named.tiers.is_empty() && named.peers.is_empty() && servers.is_empty();
         remark(hub, &info, is_unnamed && watch.look(&session).is_none());
         let asked = (&session, wishes, identity);

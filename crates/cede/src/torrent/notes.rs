@@ -19,9 +19,12 @@ pub async fn hear(
             Err(why) => Some(why),
         };
         hub.complaint(torrent, &url, text);
-        if let Ok(answer) = result {
-            hub.hear(torrent, &url, &answer);
-            found(answer.peers);
+        match result {
+            Ok(answer) => {
+                hub.hear(torrent, &url, &answer);
+                found(answer.peers);
+            }
+            Err(_) => hub.miss(torrent, &url),
         }
     }
 }

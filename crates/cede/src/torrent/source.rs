@@ -133,7 +133,9 @@ pub fn wanted(args: &GetArgs, source: &Source) -> Result<Vec<bool>, Failure> {
     let mut wanted = vec![false; info.files.len()];
     match (&args.files[..], &source.selected[..]) {
         ([], []) => wanted.fill(true),
-        ([], selected) => linked(info, selected)?.into_iter().for_each(|at| wanted[at] = true),
+        ([], selected) => {
+            linked(info, selected, "choose by --files")?.into_iter().for_each(|at| wanted[at] = true);
+        }
         (named, _) => {
             for at in listed(info, named, "--files")? {
                 wanted[at] = true;
@@ -174,15 +176,14 @@ fn content(info: &Info, numbers: Range<usize>) -> Vec<usize> {
     numbered[range].iter().copied().filter(|at| !info.files[*at].is_padding).collect()
 }
 
-/// The files that a link selects.
-pub fn linked(info: &Info, selected: &[(u32, u32)]) -> Result<Vec<usize>, Failure> {
+/// The files that a link selects. Where there are none, what can be done about it depends on who asks.
+pub fn linked(info: &Info, selected: &[(u32, u32)], advice: &str) -> Result<Vec<usize>, Failure> {
     let of = |(first, last): &(u32, u32)| content(info, *first as usize..*last as usize + 1);
     let found: Vec<usize> = selected.iter().flat_map(of).collect();
     if found.is_empty() {
         let count = numbers::count(info.numbered().len(), "file");
-        let text = format!(
-            "the link selects files (so=) that are not there: the torrent has {count}; choose by --files"
-        );
+        let text =
+            format!("the link selects files (so=) that are not there: the torrent has {count}; {advice}");
         return Err(Failure::Usage(text));
     }
     Ok(found)

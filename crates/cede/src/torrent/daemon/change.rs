@@ -2,9 +2,10 @@
 
 use super::chosen::chosen;
 use super::entry::{Entry, files, unpicked};
+use super::own::{self, Own, is_true};
 use super::roster::{Daemon, called};
 use super::store::Kept;
-use super::terms::{Arguments, UNIT_BYTES, now_s};
+use super::terms::{Arguments, now_s};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
@@ -17,7 +18,6 @@ use cede_bt::magnet::Magnet;
 use cede_bt::metainfo::Metainfo;
 use cede_torrent::session::Turn;
 use serde_json::{Map, Value, json};
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -32,7 +32,8 @@ fn usage(text: String) -> Failure {
     Failure::Usage(text)
 }
 
-fn refuse_unknown(arguments: &Arguments, known: &[&str]) -> Result<(), Failure> {
+/// An order that says something which is not known here is not carried out at all.
+pub fn refuse_unknown(arguments: &Arguments, known: &[&str]) -> Result<(), Failure> {
     match arguments.keys().find(|key| !known.contains(&&***key)) {
         Some(key) => Err(usage(format!("{key} is not known here"))),
         None => Ok(()),
@@ -69,9 +70,11 @@ fn text<'a>(arguments: &'a Arguments, key: &str) -> Option<&'a str> {
     arguments.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-fn labels(arguments: &Arguments) -> Option<Vec<String>> {
-    let list = arguments.get("labels")?.as_array()?;
-    Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+fn labels(arguments: &Arguments) -> Result<Option<Vec<String>>, Failure> {
+    let Some(list) = arguments.get("labels") else { return Ok(None) };
+    let label = |label: &Value| label.as_str().map(str::to_owned);
+    let labels = list.as_array().and_then(|list| list.iter().map(label).collect());
+    labels.map(Some).ok_or_else(|| usage("labels: take a list of words".to_owned()))
 }
 
 /// A folder that torrents go into: by its whole path, as nobody knows from where a client means another.
@@ -132,7 +135,7 @@ impl Wanted {
 pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
     let folder = folder(daemon, arguments)?;
     let (picked, left) = (numbers_of(arguments, "files-wanted")?, numbers_of(arguments, "files-unwanted")?);
-    let turns = turns_of(arguments)?;
+    let (turns, labels) = (turns_of(arguments)?, labels(arguments)?);
     let Wanted { hash, called, link, metainfo } = Wanted::of(daemon, arguments).await?;
     let named = |key: &str, entry: &Entry| {
         let about = json!({ "id": entry.id, "name": entry.name(), "hashString": entry.hash });
@@ -146,11 +149,11 @@ pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments
     let mut kept = Kept {
         link,
         folder,
-        is_paused: arguments.get("paused").is_some_and(is_true),
+        is_paused: arguments.get("paused").map_or(!daemon.terms.get().starts_added, is_true),
         picked: if metainfo.is_none() { picked.clone() } else { Vec::new() },
         unwanted: unpicked(count, picked, left),
         added_s: now_s(),
-        labels: labels(arguments).unwrap_or_default(),
+        labels: labels.unwrap_or_default(),
         ..Kept::default()
     };
     give_turns(&mut kept, &turns, metainfo.as_ref().map(|_| count));
@@ -158,24 +161,27 @@ pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments
     Ok(named("torrent-added", &entry))
 }
 
-fn is_true(value: &Value) -> bool {
-    value.as_bool().unwrap_or_else(|| value.as_i64().is_some_and(|number| number != 0))
-}
-
-/// `torrent-set`: which files are wanted, when each is fetched, and labels.
+/// `torrent-set`: which files are wanted, when each is fetched, labels, limits of its own, and when giving it ends.
 pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
-    let known = ["ids", "files-wanted", "files-unwanted", "labels"];
-    refuse_unknown(arguments, &[&known[..], &TURNS.map(|(key, _)| key)].concat())?;
+    let known = ["ids", "files-wanted", "files-unwanted", "labels", "honorsSessionLimits"];
+    refuse_unknown(arguments, &[&known[..], &TURNS.map(|(key, _)| key), &own::KEYS].concat())?;
+    if arguments.get("honorsSessionLimits").is_some_and(|value| !is_true(value)) {
+        return Err(usage("honorsSessionLimits: the limits of all hold for each".to_owned()));
+    }
     let (picked, left) = (numbers_of(arguments, "files-wanted")?, numbers_of(arguments, "files-unwanted")?);
-    let turns = turns_of(arguments)?;
+    let (turns, labels) = (turns_of(arguments)?, labels(arguments)?);
     let chosen = chosen(daemon, arguments)?;
     let is_about_files = picked.is_some() || left.is_some() || !turns.is_empty();
     if is_about_files && chosen.iter().any(|entry| entry.metainfo.borrow().is_none()) {
         return Err(usage("it is not known yet which files there are".to_owned()));
     }
-    for entry in chosen {
-        if let Some(labels) = labels(arguments) {
-            entry.kept.borrow_mut().labels = labels;
+    let owns: Result<Vec<Own>, Failure> =
+        chosen.iter().map(|entry| entry.kept.borrow().own.after(arguments)).collect();
+    for (entry, own) in chosen.into_iter().zip(owns?) {
+        entry.kept.borrow_mut().own = own;
+        entry.apply_terms(daemon.terms.get().until);
+        if let Some(labels) = &labels {
+            entry.kept.borrow_mut().labels.clone_from(labels);
         }
         let before = entry.kept.borrow().unwanted.clone();
         let after = picking(&entry, before.clone(), picked.as_deref(), left.as_deref());
@@ -183,10 +189,11 @@ pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Fail
         give_turns(&mut entry.kept.borrow_mut(), &turns, count);
         entry.take_turns();
         entry.kept.borrow_mut().unwanted.clone_from(&after);
-        daemon.remember(&entry);
+        let recorded = daemon.record(&entry);
         if after != before {
             daemon.restart(&entry);
         }
+        recorded?;
     }
     Ok(Map::new())
 }
@@ -218,43 +225,8 @@ pub fn remove(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, F
         return Err(usage("ids: say which torrents".to_owned()));
     }
     let with_files = arguments.get("delete-local-data").is_some_and(is_true);
-    chosen(daemon, arguments)?.into_iter().for_each(|entry| daemon.remove(entry, with_files));
+    chosen(daemon, arguments)?.into_iter().try_for_each(|entry| daemon.remove(entry, with_files))?;
     Ok(Map::new())
-}
-
-/// `session-set`: the limits of all torrents together.
-pub fn set_session(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
-    const UP: [&str; 2] = ["speed-limit-up", "speed-limit-up-enabled"];
-    const DOWN: [&str; 2] = ["speed-limit-down", "speed-limit-down-enabled"];
-    refuse_unknown(arguments, &[UP, DOWN].concat())?;
-    let limits = &daemon.hub.limits;
-    let (last_up, up) = limit(arguments, UP, limits.up(), &daemon.last_up)?;
-    let (last_down, down) = limit(arguments, DOWN, limits.down(), &daemon.last_down)?;
-    daemon.last_up.set(last_up);
-    daemon.last_down.set(last_down);
-    if up != limits.up() {
-        limits.set_up(up);
-    }
-    if down != limits.down() {
-        limits.set_down(down);
-    }
-    Ok(Map::new())
-}
-
-/// A limit in octets per second after an order: once it is switched on, and now. Who says a rate alone means it to be kept until then.
-fn limit(
-    arguments: &Arguments,
-    [rate, switch]: [&str; 2],
-    now: Option<u64>,
-    last: &Cell<u64>,
-) -> Result<(u64, Option<u64>), Failure> {
-    let mut last = last.get();
-    if let Some(said) = arguments.get(rate) {
-        let said = said.as_u64().filter(|rate| *rate > 0).and_then(|rate| rate.checked_mul(UNIT_BYTES));
-        last = said.ok_or_else(|| usage(format!("{rate}: take kB/s from 1 on")))?;
-    }
-    let is_on = arguments.get(switch).map_or(now.is_some(), is_true);
-    Ok((last, is_on.then_some(last)))
 }
 
 /// `free-space`.

@@ -66,7 +66,8 @@ fn unwanted(source: &Source, kept: &Kept) -> Result<BTreeSet<usize>, Failure> {
     let info = &source.metainfo.info;
     let picked = match (&kept.picked[..], &source.selected[..]) {
         ([], selected) if !selected.is_empty() => {
-            let selected = linked(info, selected)?;
+            let advice = "remove it, and add the link without that";
+            let selected = linked(info, selected, advice)?;
             let numbers = files(info).enumerate().filter(|(_, (at, _))| selected.contains(at));
             numbers.map(|(number, _)| number).collect()
         }

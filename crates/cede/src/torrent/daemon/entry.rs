@@ -1,7 +1,8 @@
 //! A torrent of the daemon, whether it runs or not.
 
 use super::store::Kept;
-use super::terms::now_s;
+use super::terms::{RECENTLY_S, now_s};
+use crate::torrent::duty::Until;
 use crate::torrent::job::Sight;
 use cede_bt::metainfo::{File, Info, Metainfo};
 use cede_torrent::session::{Turn, Turns, View, stamps};
@@ -38,10 +39,14 @@ pub struct Entry {
     pub sight: RefCell<Option<Sight>>,
     /// Why it ended.
     pub error: RefCell<Option<String>>,
+    /// When giving it ends.
+    pub until: Rc<Cell<Until>>,
     /// What is there is to be checked whatever is known of it.
     pub is_to_be_checked: Cell<bool>,
     /// When something was received or sent last in this run of the daemon.
     pub active_at: Cell<Option<Instant>>,
+    /// When it came, was ordered something, or became another last.
+    pub changed_at: Cell<Instant>,
 }
 
 /// A torrent under way.
@@ -92,6 +97,17 @@ impl Entry {
         }
     }
 
+    /// Something has become of it.
+    pub fn note_change(&self) {
+        self.changed_at.set(Instant::now());
+    }
+
+    /// Whether it has moved something lately, or something has become of it: clients that ask for nothing else are to hear of that, too.
+    pub fn is_active(&self) -> bool {
+        let latest = self.active_at.get().max(Some(self.changed_at.get()));
+        latest.is_some_and(|at| at.elapsed().as_secs() < RECENTLY_S)
+    }
+
     /// When something was received or sent last, in seconds since 1970; 0 where nothing was.
     pub fn active_s(&self) -> i64 {
         self.active_at.get().map_or(0, |at| now_s() - at.elapsed().as_secs() as i64)
@@ -102,6 +118,22 @@ impl Entry {
         if let Some(sight) = &*self.sight.borrow() {
             sight.session.take_turns(&turns(&sight.info, &self.kept.borrow()));
         }
+    }
+
+    /// Its own limits, and when giving it ends, hold from now on, and where it has none of its own those that all have.
+    pub fn apply_terms(&self, session: Until) {
+        let kept = self.kept.borrow();
+        self.until.set(kept.own.until(session, kept.sent));
+        if let Some(sight) = &*self.sight.borrow() {
+            let (up, down) = kept.own.limits();
+            sight.session.set_limits(up, down);
+        }
+    }
+
+    /// It was given, or fetched, for so many seconds more.
+    pub fn note_time(&self, is_done: bool, seconds: u64) {
+        let mut kept = self.kept.borrow_mut();
+        *(if is_done { &mut kept.given_s } else { &mut kept.fetched_s }) += seconds;
     }
 
     /// What its session sees, while there is one.

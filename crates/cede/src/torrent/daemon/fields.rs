@@ -3,15 +3,18 @@
 use super::chosen::chosen as chosen_torrents;
 use super::entry::{Entry, Status, files};
 use super::roster::Daemon;
-use super::terms::{Arguments, UNIT_BYTES, VERSION, VERSION_MINIMUM, now_s};
+use super::terms::{Arguments, now_s};
 use crate::failure::Failure;
 use crate::torrent::hub::Heard;
 use crate::torrent::show::{content_bytes, magnet_of};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use cede_bt::metainfo::Metainfo;
 use cede_torrent::session::{Turn, View};
 use serde_json::{Map, Value, json};
 use std::cell::OnceCell;
 use std::rc::Rc;
+use std::time::Instant;
 
 /// Of what is asked for with `fields` those, or all.
 pub fn chosen(all: Arguments, arguments: &Arguments) -> Arguments {
@@ -149,6 +152,7 @@ impl<'a> About<'a> {
     fn field(&self, name: &str) -> Option<Value> {
         self.of_content(name)
             .or_else(|| self.of_progress(name))
+            .or_else(|| self.of_terms(name))
             .or_else(|| self.of_peers(name))
             .or_else(|| self.of_files(name))
             .or_else(|| self.of_trackers(name))
@@ -221,6 +225,17 @@ impl<'a> About<'a> {
         })
     }
 
+    /// For how long it has run, and by which limits.
+    fn of_terms(&self, name: &str) -> Option<Value> {
+        let kept = self.entry.kept.borrow();
+        Some(match name {
+            "secondsDownloading" => kept.fetched_s.into(),
+            "secondsSeeding" => kept.given_s.into(),
+            "maxConnectedPeers" | "peer-limit" => self.daemon.hub.connections_at_most().1.into(),
+            _ => return kept.own.field(name),
+        })
+    }
+
     fn of_peers(&self, name: &str) -> Option<Value> {
         let peers = self.view().map_or(&[][..], |view| &view.peers[..]);
         let count = |of: &dyn Fn(&cede_torrent::session::PeerView) -> bool| {
@@ -263,10 +278,25 @@ impl<'a> About<'a> {
                     json!({ "bytesCompleted": here, "wanted": is_wanted(number), "priority": priority })
                 })
                 .collect(),
+            "pieces" => self.pieces().into(),
             "priorities" => list().map(|(number, _)| priority(number)).collect(),
             "wanted" => list().map(|(number, _)| u8::from(is_wanted(number))).collect(),
             _ => return None,
         })
+    }
+
+    /// A bit for each piece that is there, the first the highest of its octet, in base64. Of one that does not run it is only known whether all are.
+    fn pieces(&self) -> String {
+        let count = self.metainfo.as_ref().map_or(0, |known| known.info.piece_count() as usize);
+        let is_whole = count > 0 && self.here().iter().sum::<u64>() == self.total();
+        let whole = match self.entry.sight.borrow().as_ref() {
+            Some(sight) => sight.session.whole(),
+            None => vec![is_whole; count],
+        };
+        let octet = |bits: &[bool]| {
+            bits.iter().zip((0..8).rev()).fold(0, |octet: u8, (bit, place)| octet | (u8::from(*bit) << place))
+        };
+        STANDARD.encode(whole.chunks(8).map(octet).collect::<Vec<u8>>())
     }
 
     fn of_trackers(&self, name: &str) -> Option<Value> {
@@ -281,8 +311,9 @@ impl<'a> About<'a> {
                 let complaints = self.daemon.hub.complaints(self.entry.row);
                 urls.map(|(id, tier, url)| {
                     let text = complaints.iter().find(|(server, _)| server == url).map(|(_, text)| &**text);
-                    let heard = self.daemon.hub.heard(self.entry.row, url);
-                    tracker_document((id, tier, url), text, heard, self.entry.is_under_way())
+                    let hub = &self.daemon.hub;
+                    let came = (hub.heard(self.entry.row, url), hub.missed(self.entry.row, url));
+                    tracker_document((id, tier, url), text, came, self.entry.is_under_way())
                 })
                 .collect()
             }
@@ -294,8 +325,7 @@ impl<'a> About<'a> {
 /// What clients ask for and never comes out otherwise here.
 fn never(name: &str) -> Option<Value> {
     Some(match name {
-        "bandwidthPriority" | "seedIdleMode" | "seedRatioMode" => 0.into(),
-        "downloadLimited" | "uploadLimited" => false.into(),
+        "bandwidthPriority" | "editDate" | "manualAnnounceTime" => 0.into(),
         "honorsSessionLimits" => true.into(),
         _ => return None,
     })
@@ -334,17 +364,20 @@ fn peer_document(peer: &cede_torrent::session::PeerView, pieces: u32) -> Value {
 fn tracker_document(
     (id, tier, url): (usize, usize, &str),
     complaint: Option<&str>,
-    heard: Option<Heard>,
+    (heard, missed_at): (Option<Heard>, Option<Instant>),
     is_asked: bool,
 ) -> Value {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
-    let at = heard.map_or(0, |heard| now_s() - heard.at.elapsed().as_secs() as i64);
-    let next = heard.filter(|_| is_asked).map_or(0, |heard| at + i64::from(heard.interval_s));
+    // What does not answer is asked again before long (2, queued), and not when its last answer has said.
+    let state = if !is_asked { 0 } else { 1 + u8::from(missed_at.is_some()) };
+    let last = missed_at.or_else(|| heard.map(|heard| heard.at));
+    let at = last.map_or(0, |at| now_s() - at.elapsed().as_secs() as i64);
+    let next = heard.filter(|_| state == 1).map_or(0, |heard| at + i64::from(heard.interval_s));
     let count = |of: fn(&Heard) -> Option<u32>| heard.as_ref().and_then(of).map_or(-1, i64::from);
     json!({
         "id": id, "tier": tier, "announce": url, "scrape": "", "host": host, "isBackup": false,
-        "announceState": u8::from(is_asked), "hasAnnounced": heard.is_some() || complaint.is_some(),
-        "lastAnnounceSucceeded": heard.is_some() && complaint.is_none(),
+        "announceState": state, "hasAnnounced": last.is_some(),
+        "lastAnnounceSucceeded": last.is_some() && missed_at.is_none(),
         "lastAnnounceResult": complaint.unwrap_or(if heard.is_some() { "Success" } else { "" }),
         "lastAnnouncePeerCount": heard.map_or(0, |heard| heard.peers),
         "lastAnnounceTime": at, "lastAnnounceStartTime": at, "nextAnnounceTime": next,
@@ -357,47 +390,23 @@ fn tracker_document(
     })
 }
 
-/// `session-get`.
-pub fn session(daemon: &Daemon) -> Arguments {
-    let (limits, swarm) = (&daemon.hub.limits, &daemon.args.swarm);
-    let blocked = daemon.hub.listener.filter().ranges();
-    let units = json!({
-        "speed-units": ["kB/s", "MB/s", "GB/s", "TB/s"], "speed-bytes": UNIT_BYTES,
-        "size-units": ["kB", "MB", "GB", "TB"], "size-bytes": 1000,
-        "memory-units": ["KiB", "MiB", "GiB", "TiB"], "memory-bytes": 1024,
-    });
-    let told = json!({
-        // Clients look for the version of Transmission whose protocol this is.
-        "version": format!("3.00 (Cede {})", env!("CARGO_PKG_VERSION")),
-        "rpc-version": VERSION, "rpc-version-minimum": VERSION_MINIMUM,
-        "download-dir": daemon.folder.to_string_lossy(),
-        "download-dir-free-space": cede_torrent::free_bytes(&daemon.folder).map_or(-1, |free| free as i64),
-        "peer-port": daemon.hub.listener.port(), "peer-port-random-on-start": swarm.port == Some(0),
-        "port-forwarding-enabled": !swarm.no_port_mapping,
-        "dht-enabled": !swarm.no_dht, "pex-enabled": !swarm.no_pex, "lpd-enabled": !swarm.no_lsd,
-        "utp-enabled": cede_bt::Transport::ALL.into_iter().any(|it| it == cede_bt::Transport::Utp && swarm.transport.attempts(it)),
-        "speed-limit-up": daemon.last_up.get() / UNIT_BYTES, "speed-limit-up-enabled": limits.up().is_some(),
-        "speed-limit-down": daemon.last_down.get() / UNIT_BYTES, "speed-limit-down-enabled": limits.down().is_some(),
-        "alt-speed-enabled": false, "seedRatioLimited": daemon.args.until.seed_ratio.is_some(),
-        "seedRatioLimit": daemon.args.until.seed_ratio.unwrap_or(0.0),
-        "start-added-torrents": true, "incomplete-dir-enabled": false, "blocklist-enabled": blocked > 0, "blocklist-size": blocked,
-        "download-queue-enabled": false, "seed-queue-enabled": false, "queue-stalled-enabled": false,
-        "rename-partial-files": false, "units": units,
-    });
-    told.as_object().cloned().unwrap_or_default()
-}
-
 /// `session-stats`.
 pub fn statistics(daemon: &Daemon) -> Arguments {
     let sums = daemon.sums();
+    let (past, (received, sent, added)) = (daemon.past.get(), daemon.before.get());
+    let active_s = daemon.began.elapsed().as_secs();
     let current = json!({
-        "downloadedBytes": sums.received, "uploadedBytes": sums.sent, "filesAdded": sums.torrents,
-        "secondsActive": daemon.began.elapsed().as_secs(), "sessionCount": 1,
+        "downloadedBytes": sums.received - received, "uploadedBytes": sums.sent - sent,
+        "filesAdded": past.added - added, "secondsActive": active_s, "sessionCount": 1,
+    });
+    let cumulative = json!({
+        "downloadedBytes": sums.received, "uploadedBytes": sums.sent, "filesAdded": past.added,
+        "secondsActive": past.seconds + active_s, "sessionCount": past.runs,
     });
     let told = json!({
         "activeTorrentCount": sums.under_way, "pausedTorrentCount": sums.torrents - sums.under_way,
         "torrentCount": sums.torrents, "downloadSpeed": sums.down, "uploadSpeed": sums.up,
-        "current-stats": current, "cumulative-stats": current,
+        "current-stats": current, "cumulative-stats": cumulative,
     });
     told.as_object().cloned().unwrap_or_default()
 }

@@ -26,8 +26,8 @@ pub struct Sums {
 impl Daemon {
     /// As they stand.
     pub fn sums(&self) -> Sums {
-        let (received, sent) = self.gone.get();
-        let mut sums = Sums { received, sent, ..Sums::default() };
+        let past = self.past.get();
+        let mut sums = Sums { received: past.received, sent: past.sent, ..Sums::default() };
         for entry in self.entries() {
             let view = entry.view();
             let ((received, sent), (down, up)) = (entry.moved(view.as_ref()), entry.rates());

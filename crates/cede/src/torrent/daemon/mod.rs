@@ -9,8 +9,10 @@ mod entry;
 mod fields;
 mod http;
 mod metrics;
+mod own;
 mod roster;
 mod rpc;
+mod session;
 mod store;
 mod terms;
 

@@ -2,7 +2,8 @@
 
 use super::args::DaemonArgs;
 use super::entry::{Entry, Run};
-use super::store::{Kept, Store};
+use super::session::Terms;
+use super::store::{Kept, Past, Store};
 use super::terms::{RECENTLY_S, now_s};
 use crate::failure::Failure;
 use crate::screen;
@@ -32,17 +33,15 @@ pub struct Daemon {
     leaving: RefCell<Vec<(Rc<Entry>, watch::Receiver<()>)>>,
     next_id: Cell<u32>,
     closing: Notify,
-    /// Octets that were received and sent by torrents that are no more.
-    pub gone: Cell<(u64, u64)>,
+    /// Of all runs, this one and what is no more among them.
+    pub past: Cell<Past>,
+    /// Octets that had been received and sent, and torrents that had been added, when this run began.
+    pub before: Cell<(u64, u64, u64)>,
     /// When they were removed, and their numbers.
     removed: RefCell<Vec<(Instant, u32)>>,
-    /// Limits in octets per second, as they were when they held last.
-    pub last_up: Cell<u64>,
-    pub last_down: Cell<u64>,
+    /// What holds for all.
+    pub terms: Cell<Terms>,
 }
-
-/// A limit that is switched on and was never said, in octets per second.
-const FIRST_LIMIT: u64 = 100_000;
 
 /// It is looked so often whether a torrent is there, or moves.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -64,15 +63,27 @@ impl Daemon {
             leaving: RefCell::default(),
             next_id: Cell::new(1),
             closing: Notify::new(),
-            gone: Cell::default(),
+            past: Cell::default(),
+            before: Cell::default(),
             removed: RefCell::default(),
-            last_up: Cell::new(args.swarm.up.unwrap_or(FIRST_LIMIT)),
-            last_down: Cell::new(args.swarm.down.unwrap_or(FIRST_LIMIT)),
+            terms: Cell::new(Terms::of(&args.swarm, args.until)),
         }))
+    }
+
+    /// Changes what is remembered of all runs.
+    fn note_past(&self, change: impl FnOnce(&mut Past)) {
+        let mut past = self.past.get();
+        change(&mut past);
+        self.past.set(past);
+        if let Err(failure) = self.store.write_past(&past) {
+            self.hub.say(&format!("{}\n", failure.words()));
+        }
     }
 
     /// Goes on with what is remembered.
     pub fn take_up(self: &Rc<Self>) {
+        self.past.set(self.store.past());
+        self.note_past(|past| past.runs += 1);
         for (hash, kept, metainfo) in self.store.read(|text| self.hub.say(&format!("{text}\n"))) {
             let called = kept.link.as_ref().map_or_else(|| hash.clone(), |link| called(link, &hash));
             let entry = self.enter(hash, kept, metainfo, called);
@@ -80,6 +91,8 @@ impl Daemon {
                 self.start(&entry);
             }
         }
+        let sums = self.sums();
+        self.before.set((sums.received, sums.sent, self.past.get().added));
     }
 
     /// All of them, in the order in which they came.
@@ -107,8 +120,10 @@ impl Daemon {
         metainfo: Option<Metainfo>,
     ) -> Result<Rc<Entry>, Failure> {
         let torrent = metainfo.as_ref().map_or(Ok(()), |known| self.store.write_torrent(&hash, known));
-        torrent.and_then(|()| self.store.write(&hash, &kept)).inspect_err(|_| self.store.forget(&hash))?;
+        let written = torrent.and_then(|()| self.store.write(&hash, &kept));
+        written.inspect_err(|_| drop(self.store.forget(&hash)))?;
         let entry = self.enter(hash, kept, metainfo, called);
+        self.note_past(|past| past.added += 1);
         if !entry.kept.borrow().is_paused {
             self.start(&entry);
         }
@@ -127,21 +142,30 @@ impl Daemon {
             run: RefCell::default(),
             sight: RefCell::default(),
             error: RefCell::default(),
+            until: Rc::default(),
             is_to_be_checked: Cell::new(false),
             active_at: Cell::default(),
+            changed_at: Cell::new(Instant::now()),
         });
         self.entries.borrow_mut().insert(id, entry.clone());
         entry
     }
 
-    /// Remembers what has changed of a torrent. One that was removed meanwhile is not remembered again.
+    /// Remembers what has changed of a torrent.
     pub fn remember(&self, entry: &Entry) {
-        if !self.entries.borrow().contains_key(&entry.id) {
-            return;
-        }
-        if let Err(failure) = self.store.write(&entry.hash, &entry.kept.borrow()) {
+        if let Err(failure) = self.record(entry) {
             self.hub.say_of(&entry.name(), &failure.words());
         }
+    }
+
+    /// The same, for whoever has ordered the change, and is to hear where it will not last. One that was removed meanwhile is not remembered
+    /// again.
+    pub fn record(&self, entry: &Entry) -> Result<(), Failure> {
+        entry.note_change();
+        if !self.entries.borrow().contains_key(&entry.id) {
+            return Ok(());
+        }
+        self.store.write(&entry.hash, &entry.kept.borrow())
     }
 
     /// Those that were removed and have not ended yet.
@@ -175,7 +199,13 @@ impl Daemon {
             daemon.carry_out(&subject, &stopping).await;
         });
         entry.error.take();
-        entry.kept.borrow_mut().is_finished = false;
+        entry.note_change();
+        let mut kept = entry.kept.borrow_mut();
+        if std::mem::take(&mut kept.is_finished) {
+            // What it has given it has given: it is to be given as often once more.
+            kept.own.counted_from = kept.sent;
+        }
+        drop(kept);
         entry.run.replace(Some(Run { stop, task, is_ending: false }));
     }
 
@@ -188,14 +218,14 @@ impl Daemon {
     }
 
     /// Whether it is to run from now on, and in later runs of the daemon.
-    pub fn set_paused(self: &Rc<Self>, entry: &Rc<Entry>, is_paused: bool) {
+    pub fn set_paused(self: &Rc<Self>, entry: &Rc<Entry>, is_paused: bool) -> Result<(), Failure> {
         entry.kept.borrow_mut().is_paused = is_paused;
         if is_paused {
             self.stop(entry);
         } else {
             self.start(entry);
         }
-        self.remember(entry);
+        self.record(entry)
     }
 
     /// One that is under way begins anew: what is there is checked.
@@ -220,11 +250,12 @@ impl Daemon {
         }
     }
 
-    /// Forgets a torrent; its files go as well, where that is asked for.
-    pub fn remove(self: &Rc<Self>, entry: Rc<Entry>, with_files: bool) {
+    /// Forgets a torrent; its files go as well, where that is asked for. One that cannot be forgotten stays: it would come again with the
+    /// next run, and fetch anew what was deleted.
+    pub fn remove(self: &Rc<Self>, entry: Rc<Entry>, with_files: bool) -> Result<(), Failure> {
+        self.store.forget(&entry.hash)?;
         self.entries.borrow_mut().remove(&entry.id);
         self.removed.borrow_mut().push((Instant::now(), entry.id));
-        self.store.forget(&entry.hash);
         self.stop(&entry);
         let (leaves, left) = watch::channel(());
         self.leaving.borrow_mut().push((entry.clone(), left));
@@ -235,12 +266,15 @@ impl Daemon {
                 daemon.hub.say_of(&entry.name(), &failure.words());
             }
             let (received, sent) = entry.moved(None);
-            let gone = daemon.gone.get();
-            daemon.gone.set((gone.0 + received, gone.1 + sent));
+            daemon.note_past(|past| {
+                past.received += received;
+                past.sent += sent;
+            });
             daemon.leaving.borrow_mut().retain(|(other, _)| other.id != entry.id);
             daemon.hub.dismiss(entry.row);
             drop(leaves);
         });
+        Ok(())
     }
 
     /// Somebody asks for the end of the daemon.
@@ -261,6 +295,7 @@ impl Daemon {
             Self::ended(entry).await;
         }
         self.left(|_| true).await;
+        self.note_past(|past| past.seconds += self.began.elapsed().as_secs());
         self.hub.leave().await;
     }
 
@@ -303,6 +338,8 @@ impl Daemon {
         let sight = job.sight();
         sight.session.add_peers(&entry.kept.borrow().peers);
         entry.sight.replace(Some(sight.clone()));
+        entry.apply_terms(self.terms.get().until);
+        entry.note_change();
         if !entry.has_begun() {
             entry.kept.borrow_mut().here = entry.here();
             self.remember(entry);
@@ -320,7 +357,11 @@ impl Daemon {
     /// Remembers when all is there, once, and when something moved.
     async fn watch(&self, entry: &Entry, session: &Session) -> Infallible {
         let (mut moved, mut is_noted) = ((0, 0), false);
+        let mut counted = Instant::now();
         loop {
+            let passed = counted.elapsed().as_secs();
+            counted += Duration::from_secs(passed);
+            entry.note_time(session.is_done(), passed);
             if session.is_done() && !std::mem::replace(&mut is_noted, true) {
                 entry.note_checked();
                 entry.kept.borrow_mut().done_s.get_or_insert_with(now_s);
@@ -345,7 +386,7 @@ impl Daemon {
     fn verb(self: &Rc<Self>, entry: &Rc<Entry>) -> Verb {
         let (daemon, subject) = (self.clone(), entry.clone());
         Verb {
-            duty: Duty::GetAndGive(self.args.until),
+            duty: Duty::GetAndGive(entry.until.clone()),
             known: entry.metainfo.borrow().clone(),
             place: Box::new(move |source| daemon.place(&subject, source)),
         }

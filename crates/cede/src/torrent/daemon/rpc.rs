@@ -1,14 +1,14 @@
 //! Transmission's RPC protocol, version 16 (Transmission 3.00): which method does what.
 //!
-//! Source: `extras/rpc-spec.txt` of Transmission 3.00. **What it leaves out**: the queue, port tests, block lists, moving and renaming
-//! of content, priorities and limits of single torrents. What is asked for and is not there is refused in words, and changes nothing;
+//! Source: `extras/rpc-spec.txt` of Transmission 3.00. **What it leaves out**: the queue, port tests, fetching of block lists, moving and
+//! renaming of content, priorities of torrents and limits of their peers. What is asked for and is not there is refused in words, and changes nothing;
 //! arguments that are not known are refused likewise. How it was validated: `transmission-remote` (`tests/torrent_daemon.rs`).
 
 use super::chosen::chosen;
 use super::entry::Entry;
 use super::roster::Daemon;
 use super::terms::Arguments;
-use super::{change, fields};
+use super::{change, fields, session};
 use crate::failure::Failure;
 use serde_json::{Map, Value, json};
 use std::rc::Rc;
@@ -42,8 +42,8 @@ async fn carry_out(daemon: &Rc<Daemon>, method: &str, arguments: &Arguments) -> 
         "torrent-add" => change::add(daemon, arguments).await,
         "torrent-set" => change::set(daemon, arguments),
         "torrent-remove" => change::remove(daemon, arguments),
-        "session-get" => Ok(fields::chosen(fields::session(daemon), arguments)),
-        "session-set" => change::set_session(daemon, arguments),
+        "session-get" => Ok(fields::chosen(session::told(daemon), arguments)),
+        "session-set" => session::set(daemon, arguments),
         "session-stats" => Ok(fields::statistics(daemon)),
         "free-space" => change::free_space(arguments),
         "session-close" => {
@@ -57,8 +57,9 @@ async fn carry_out(daemon: &Rc<Daemon>, method: &str, arguments: &Arguments) -> 
                     let text = "what is there of a stopped torrent is checked when it is started";
                     return Err(Failure::Usage(text.to_owned()));
                 }
-                chosen.iter().for_each(|entry| act(daemon, entry));
-                Ok(Map::new())
+                // All of them, whatever becomes of one.
+                let outcomes: Vec<_> = chosen.iter().map(|entry| act(daemon, entry)).collect();
+                outcomes.into_iter().collect::<Result<(), Failure>>().map(|()| Map::new())
             }
             None => Err(Failure::Usage(format!("no such method here: {method}"))),
         },
@@ -66,16 +67,20 @@ async fn carry_out(daemon: &Rc<Daemon>, method: &str, arguments: &Arguments) -> 
 }
 
 /// What is done to a torrent.
-type Act = fn(&Rc<Daemon>, &Rc<Entry>);
+type Act = fn(&Rc<Daemon>, &Rc<Entry>) -> Result<(), Failure>;
 
 /// What is done to each of the torrents that are named.
 fn for_each(method: &str) -> Option<Act> {
     match method {
         "torrent-start" | "torrent-start-now" => Some(|daemon, entry| daemon.set_paused(entry, false)),
         "torrent-stop" => Some(|daemon, entry| daemon.set_paused(entry, true)),
-        "torrent-verify" => Some(|daemon, entry| daemon.verify(entry)),
+        "torrent-verify" => Some(|daemon, entry| {
+            daemon.verify(entry);
+            Ok(())
+        }),
         "torrent-reannounce" => Some(|_, entry| {
             entry.sight.borrow().iter().for_each(|sight| sight.session.announce_again());
+            Ok(())
         }),
         _ => None,
     }

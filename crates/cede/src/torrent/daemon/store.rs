@@ -1,5 +1,6 @@
 //! What is remembered of torrents: for each a document, and once it is known its torrent file.
 
+use super::own::Own;
 use crate::failure::Failure;
 use crate::{screen, whole};
 use cede_bt::metainfo::Metainfo;
@@ -50,6 +51,15 @@ pub struct Kept {
     /// Octets of each file that were there when it ended last, or at first began; none where it never has.
     #[serde(default)]
     pub here: Vec<u64>,
+    /// Seconds that it was fetched for, and given, in all runs but the one under way where that was killed.
+    #[serde(default)]
+    pub fetched_s: u64,
+    /// See there.
+    #[serde(default)]
+    pub given_s: u64,
+    /// Its own limits, and when giving it ends.
+    #[serde(default)]
+    pub own: Own,
     /// What people call it besides.
     #[serde(default)]
     pub labels: Vec<String>,
@@ -83,6 +93,22 @@ impl Kept {
             }
         }
     }
+}
+
+/// What is remembered of all runs together.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Past {
+    /// Octets that were received and sent by torrents that are no more: sums that are told as such never go down.
+    pub received: u64,
+    /// See there.
+    pub sent: u64,
+    /// Torrents that were added.
+    pub added: u64,
+    /// Runs that have begun, and seconds for which those that have ended lasted.
+    pub runs: u64,
+    /// See there.
+    pub seconds: u64,
 }
 
 /// A path: text, or where it is none its octets.
@@ -150,6 +176,8 @@ impl Store {
             let name = screen::named(folder);
             Failure::of_system(format!("--state: cannot use {name}: {error}"), error.kind())
         };
+        // Clients are told of it, who may be elsewhere.
+        let folder = &std::path::absolute(folder).map_err(failed)?;
         fs::create_dir_all(folder).map_err(failed)?;
         let lock = File::create(folder.join("lock")).map_err(failed)?;
         match lock.try_lock() {
@@ -163,6 +191,11 @@ impl Store {
         }
     }
 
+    /// Where all is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The torrent file of one, where it is known.
     pub fn torrent(&self, hash: &str) -> PathBuf {
         self.folder.join(format!("{hash}.torrent"))
@@ -170,6 +203,22 @@ impl Store {
 
     fn document(&self, hash: &str) -> PathBuf {
         self.folder.join(format!("{hash}.json"))
+    }
+
+    fn past_document(&self) -> PathBuf {
+        self.folder.join("past")
+    }
+
+    /// What is remembered of all runs together.
+    pub fn past(&self) -> Past {
+        let octets = fs::read(self.past_document()).unwrap_or_default();
+        serde_json::from_slice(&octets).unwrap_or_default()
+    }
+
+    /// Remembers that.
+    pub fn write_past(&self, past: &Past) -> Result<(), Failure> {
+        let octets = serde_json::to_vec_pretty(past).map_err(|error| Failure::Failed(error.to_string()))?;
+        self.put(&self.past_document(), &octets)
     }
 
     /// All that is remembered: the hash, the document, and the torrent. What cannot be read is told of, and stays.
@@ -220,11 +269,18 @@ impl Store {
         })
     }
 
-    /// Forgets.
-    pub fn forget(&self, hash: &str) {
+    /// Forgets. What cannot be forgotten would come again with the next run.
+    pub fn forget(&self, hash: &str) -> Result<(), Failure> {
         // The document comes first: without it nothing is begun again.
-        let _ = fs::remove_file(self.document(hash));
+        match fs::remove_file(self.document(hash)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                let text = format!("cannot forget it in {}: {error}", screen::named(&self.folder));
+                return Err(Failure::of_system(text, error.kind()));
+            }
+            _ => {}
+        }
         let _ = fs::remove_file(self.torrent(hash));
+        Ok(())
     }
 }
 

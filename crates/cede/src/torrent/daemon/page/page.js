@@ -3,15 +3,16 @@
 
 const $ = (id) => document.getElementById(id);
 const EVERY_MS = 1500;
-const FIELDS = ["id", "name", "status", "percentDone", "sizeWhenDone", "leftUntilDone", "rateDownload", "rateUpload",
+const FIELDS = ["hashString", "name", "status", "percentDone", "sizeWhenDone", "leftUntilDone", "rateDownload", "rateUpload",
   "peersConnected", "uploadRatio", "eta", "error", "errorString", "recheckProgress", "metadataPercentComplete", "isFinished"];
-const MORE = ["id", "files", "wanted", "priorities", "peers", "downloadDir", "magnetLink", "trackerStats"];
+const MORE = ["hashString", "files", "wanted", "priorities", "peers", "downloadDir", "magnetLink", "trackerStats"];
 
 /// When a file is fetched: Transmission's number for it, and what an order calls it.
 const TURNS = { first: [1, "priority-high"], usual: [0, "priority-normal"], last: [-1, "priority-low"] };
 
 let session = "";
-/// The torrent whose files and peers are shown.
+/// The torrent whose files and peers are shown, by its hash, as all are named here: the daemon numbers them anew when it begins anew, and
+/// an order that was meant for one would be carried out with another.
 let opened = null;
 
 async function order(method, args = {}) {
@@ -97,7 +98,7 @@ function draw(rows) {
 }
 
 function row(torrent) {
-  const { id } = torrent;
+  const id = torrent.hashString;
   const part = torrent.percentDone;
   const fill = element("i");
   fill.style.width = `${100 * part}%`;
@@ -129,14 +130,14 @@ function row(torrent) {
 function details(torrent) {
   const files = torrent.files.map((file, at) => {
     const box = element("input", [], { type: "checkbox", checked: Boolean(torrent.wanted[at]) });
-    box.dataset.key = `${torrent.id}-file-${at}`;
-    box.addEventListener("change", () => act("torrent-set", { ids: [torrent.id], [box.checked ? "files-wanted" : "files-unwanted"]: [at] }));
+    box.dataset.key = `${torrent.hashString}-file-${at}`;
+    box.addEventListener("change", () => act("torrent-set", { ids: [torrent.hashString], [box.checked ? "files-wanted" : "files-unwanted"]: [at] }));
     const [turns, now] = [Object.keys(TURNS), torrent.priorities[at]];
     const place = turns.findIndex((it) => TURNS[it][0] === now);
     const [, next] = TURNS[turns[(place + 1) % turns.length]];
-    const turn = button(turns[place], () => act("torrent-set", { ids: [torrent.id], [next]: [at] }), "when it is fetched: first, as usual, or last");
+    const turn = button(turns[place], () => act("torrent-set", { ids: [torrent.hashString], [next]: [at] }), "when it is fetched: first, as usual, or last");
     turn.disabled = !torrent.wanted[at] || file.bytesCompleted === file.length;
-    turn.dataset.key = `${torrent.id}-turn-${at}`;
+    turn.dataset.key = `${torrent.hashString}-turn-${at}`;
     return element("li", [turn, " ", element("label", [box, ` ${file.name}, ${amount(file.bytesCompleted)} of ${amount(file.length)}`])]);
   });
   const peers = torrent.peers.map((peer) => element("li",
@@ -152,6 +153,8 @@ function details(torrent) {
 }
 
 let looking = null;
+/// A button is held down: where it was drawn anew before it is let go, nobody would hear of the click.
+let isPressed = false;
 
 /// Looks how everything stands; never twice at a time.
 async function look() {
@@ -160,8 +163,8 @@ async function look() {
   try {
     const { torrents } = await order("torrent-get", { fields: FIELDS });
     const more = opened === null ? [] : (await order("torrent-get", { fields: MORE, ids: [opened] })).torrents;
-    const rows = torrents.flatMap((torrent) => [row(torrent), ...more.filter((it) => it.id === torrent.id).map(details)]);
-    draw(rows);
+    const rows = torrents.flatMap((torrent) => [row(torrent), ...more.filter((it) => it.hashString === torrent.hashString).map(details)]);
+    if (!isPressed) draw(rows);
     $("none").hidden = torrents.length > 0;
     const sum = (field) => torrents.reduce((total, torrent) => total + torrent[field], 0);
     const [down, up] = [sum("rateDownload"), sum("rateUpload")];
@@ -175,13 +178,22 @@ async function look() {
   looking = setTimeout(look, EVERY_MS);
 }
 
+/// What is wrong with one file is still said where the next one is a torrent.
 async function addFiles(files) {
+  const troubles = [];
   for (const file of files) {
-    const octets = new Uint8Array(await file.arrayBuffer());
-    let text = "";
-    for (const octet of octets) text += String.fromCharCode(octet);
-    await act("torrent-add", { metainfo: btoa(text) });
+    try {
+      const octets = new Uint8Array(await file.arrayBuffer());
+      let text = "";
+      for (const octet of octets) text += String.fromCharCode(octet);
+      await order("torrent-add", { metainfo: btoa(text) });
+    } catch (error) {
+      troubles.push(`${file.name}: ${error.message}`);
+    }
   }
+  say(new Error(troubles.join("; ")));
+  $("trouble").hidden = troubles.length === 0;
+  await look();
 }
 
 async function showLimits() {
@@ -210,6 +222,8 @@ $("limits").addEventListener("submit", (event) => {
   }
   act("session-set", args);
 });
+document.addEventListener("pointerdown", (event) => { isPressed = Boolean(event.target.closest("button, label")); }, true);
+for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => { isPressed = false; }, true);
 document.addEventListener("dragover", (event) => event.preventDefault());
 document.addEventListener("drop", (event) => {
   event.preventDefault();
