@@ -269,7 +269,7 @@ impl Task {
         let began = Instant::now();
         let payload = Payload::from_part(&self.buffer, 0, n as u32);
         let mut state = self.inner.state.borrow_mut();
-        state.download.borrow_mut().spend(n);
+        state.limits.down.borrow_mut().spend(n);
         let now = self.inner.now();
         state.engine.received(now, self.id, payload);
         self.inner.pump(&mut state);
@@ -283,7 +283,7 @@ impl Task {
             state.waiting.push(cx.waker().clone());
             return None;
         }
-        let allowance = state.download.borrow_mut().allowance();
+        let allowance = state.limits.down.borrow_mut().allowance();
         drop(state);
         if allowance > 0 {
             self.pause = None;

@@ -29,7 +29,7 @@ pub use state::Wish;
 pub use turns::{Turn, Turns};
 pub use view::{Part, PeerView, View};
 
-pub(crate) use state::{Inner, State};
+pub(crate) use state::{Held, Inner, State};
 
 use crate::bucket::Bucket;
 use crate::calls::Calls;
@@ -71,14 +71,12 @@ impl Session {
         let (reports, inbox) = mpsc::unbounded_channel();
         let (wishes, wished) = mpsc::unbounded_channel();
         let disk = Disk::start(storage.clone(), info.clone(), whole.to_vec(), reports);
-        let download = RefCell::new(Bucket::new(choices.download_limit));
+        let limits = Held::new(&choices);
         let mut engine = Engine::new(setup);
         if let Some(hash) = info.hybrid_hash() {
             engine.set_hybrid(hash);
         }
-        let mut state = State::new(engine, disk, listener, wishes, download, layers::Server::new(info));
-        // Until it is said what its part is of what several have.
-        state.part_up = choices.upload_limit;
+        let mut state = State::new(engine, disk, listener, wishes, limits, layers::Server::new(info));
         state.told.port = state.listener.as_deref().map(Listener::told_port);
         let inner = Rc::new(Inner {
             state: RefCell::new(state),
@@ -168,27 +166,27 @@ impl Session {
     /// Changes the torrent's own limits, in octets per second; those that it has together with others hold besides.
     pub fn set_limits(&self, up: Option<u64>, down: Option<u64>) {
         let mut state = self.inner.state.borrow_mut();
-        state.download.borrow_mut().set_rate(down);
-        state.own_up = up;
+        state.limits.down.borrow_mut().set_rate(down);
+        state.limits.own_up = up;
         self.inner.limit(&mut state);
     }
 
     /// Octets per second that it sends at most by a limit of its own.
     pub(crate) fn own_up(&self) -> Option<u64> {
-        self.inner.state.borrow().own_up
+        self.inner.state.borrow().limits.own_up
     }
 
     /// Changes its part of what several may send together, in octets per second.
     pub(crate) fn set_part(&self, part: Option<u64>) {
         let mut state = self.inner.state.borrow_mut();
-        state.part_up = part;
+        state.limits.part_up = part;
         self.inner.limit(&mut state);
     }
 
     /// Reads no faster than this allows, either.
     pub(crate) fn read_from(&self, above: Rc<RefCell<Bucket>>) {
         let state = self.inner.state.borrow();
-        let mut bucket = state.download.borrow_mut();
+        let mut bucket = state.limits.down.borrow_mut();
         *bucket = Bucket::new(bucket.rate()).below(above);
     }
 

@@ -78,10 +78,7 @@ pub(crate) struct State {
     pub is_synced: bool,
     /// When the deadline task will look by itself.
     pub armed: Option<Time>,
-    pub download: RefCell<Bucket>,
-    /// Octets per second that are sent at most: by a limit of its own, and as its part of one that several have.
-    pub own_up: Option<u64>,
-    pub part_up: Option<u64>,
+    pub limits: Held,
     /// Servers that are asked for content.
     pub web_seeds: Vec<String>,
     /// The session ends: nothing more is to be fetched. This was here of pieces that were not whole; it is written, and nothing that
@@ -104,13 +101,36 @@ pub(crate) struct State {
     pub hears_of_nodes: Option<Box<dyn Fn(SocketAddr)>>,
 }
 
+/// How fast a session may be.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// What is read is paid for out of this.
+    pub down: RefCell<Bucket>,
+    /// Octets per second that are sent at most: by a limit of its own, and as its part of one that several have.
+    pub own_up: Option<u64>,
+    pub part_up: Option<u64>,
+}
+
+impl Held {
+    /// As it was chosen, until it is said what its part is of what several have.
+    pub fn new(choices: &Choices) -> Self {
+        let down = RefCell::new(Bucket::new(choices.download_limit));
+        Self { down, own_up: None, part_up: choices.upload_limit }
+    }
+
+    /// Octets per second that are sent at most.
+    fn up(&self) -> Option<u64> {
+        [self.own_up, self.part_up].into_iter().flatten().min()
+    }
+}
+
 impl State {
     pub fn new(
         engine: Engine<SocketAddr>,
         disk: Disk,
         listener: Option<Rc<Listener>>,
         wishes: mpsc::UnboundedSender<Wish>,
-        download: RefCell<Bucket>,
+        limits: Held,
         hashes: layers::Server,
     ) -> Self {
         Self {
@@ -127,9 +147,7 @@ impl State {
             is_complete: false,
             is_synced: false,
             armed: None,
-            download,
-            own_up: None,
-            part_up: None,
+            limits,
             web_seeds: Vec::new(),
             left: None,
             banned: Vec::new(),
@@ -187,8 +205,7 @@ impl Inner {
 
     /// Sends no faster than its own limit and its part of what several have allow.
     pub fn limit(self: &Rc<Self>, state: &mut State) {
-        let limits = [state.own_up, state.part_up];
-        state.engine.set_upload_limit(limits.into_iter().flatten().min());
+        state.engine.set_upload_limit(state.limits.up());
         self.pump(state);
     }
 

@@ -386,7 +386,7 @@ impl<'a> WebSeed<'a> {
         if self.is_whole && file.length > SHORT_BYTES && self.is_left_to_others(part.file, file.length) {
             return Err(Fault::LeftToOthers);
         }
-        let is_limited = self.inner.state.borrow().download.borrow().is_limited();
+        let is_limited = self.inner.state.borrow().limits.down.borrow().is_limited();
         Ok(Ask {
             url: url_of(self.url, &self.inner.info, part.file),
             is_local: self.is_local,
@@ -470,7 +470,7 @@ impl<'a> WebSeed<'a> {
         self.allowance().await;
         let len = u64::from(octets.len());
         let mut state = self.inner.state.borrow_mut();
-        state.download.borrow_mut().spend(octets.len() as usize);
+        state.limits.down.borrow_mut().spend(octets.len() as usize);
         let (now, before) = (self.inner.now(), state.engine.totals().redundant);
         state.engine.delivered(now, self.source, at, octets);
         let of_use = len - (state.engine.totals().redundant - before);
@@ -490,7 +490,7 @@ impl<'a> WebSeed<'a> {
             Poll::Ready(())
         })
         .await;
-        while self.inner.state.borrow().download.borrow_mut().allowance() == 0 {
+        while self.inner.state.borrow().limits.down.borrow_mut().allowance() == 0 {
             tokio::time::sleep(LIMITED_PAUSE).await;
         }
     }
