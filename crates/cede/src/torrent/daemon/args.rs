@@ -19,6 +19,12 @@ steer this too. Torrents are remembered (--state) and go on when it is begun ane
 than this machine may ask (--rpc 0.0.0.0:9091), a name and a password are needed (--rpc-auth). Over
 HTTP these are sent in the clear: on a network that is not yours, put them in a tunnel.";
 
+/// How many torrents are fetched at a time.
+fn queue(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "take a number from 1 on; leave it out to fetch all at once".to_owned())
+}
+
 /// `cede torrent daemon`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -38,6 +44,9 @@ pub struct DaemonArgs {
     /// Set all room of a torrent aside when it begins
     #[arg(long)]
     pub preallocate: bool,
+    /// Fetch so many torrents at a time, and let the others wait [default: all at once]
+    #[arg(long, value_name = "N", value_parser = queue)]
+    pub queue: Option<usize>,
     /// When giving ends
     #[command(flatten)]
     pub until: UntilArgs,

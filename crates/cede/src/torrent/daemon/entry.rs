@@ -1,5 +1,6 @@
 //! A torrent of the daemon, whether it runs or not.
 
+use super::queue::STALLED;
 use super::store::Kept;
 use super::terms::{RECENTLY_S, now_s};
 use crate::torrent::duty::Until;
@@ -41,6 +42,8 @@ pub struct Entry {
     pub error: RefCell<Option<String>>,
     /// When giving it ends.
     pub until: Rc<Cell<Until>>,
+    /// It waits for its turn to be fetched.
+    pub waits: Cell<bool>,
     /// What is there is to be checked whatever is known of it.
     pub is_to_be_checked: Cell<bool>,
     /// When something was received or sent last in this run of the daemon.
@@ -64,6 +67,7 @@ pub enum Status {
     Stopped = 0,
     WaitsForCheck = 1,
     Checks = 2,
+    WaitsForTurn = 3,
     Fetches = 4,
     Gives = 6,
 }
@@ -88,6 +92,7 @@ impl Entry {
     /// How it stands; `checked` is how much of its content has been checked, while it is.
     pub fn status(&self, checked: Option<f64>) -> Status {
         match self.sight.borrow().as_ref() {
+            _ if self.waits.get() => Status::WaitsForTurn,
             _ if !self.is_under_way() => Status::Stopped,
             Some(sight) if sight.session.is_done() => Status::Gives,
             Some(_) => Status::Fetches,
@@ -95,6 +100,16 @@ impl Entry {
             None if self.metainfo.borrow().is_some() => Status::WaitsForCheck,
             None => Status::Fetches,
         }
+    }
+
+    /// All that is wanted of it is there.
+    pub fn is_given(&self) -> bool {
+        self.sight.borrow().as_ref().is_some_and(|sight| sight.session.is_done())
+    }
+
+    /// It has moved nothing for long.
+    pub fn is_stalled(&self) -> bool {
+        self.active_at.get().max(Some(self.changed_at.get())).is_some_and(|at| at.elapsed() >= STALLED)
     }
 
     /// Something has become of it.

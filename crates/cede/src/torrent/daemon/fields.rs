@@ -165,7 +165,8 @@ impl<'a> About<'a> {
         let known = self.metainfo.as_deref();
         let info = known.map(|known| &known.info);
         Some(match name {
-            "id" | "queuePosition" => entry.id.into(),
+            "id" => entry.id.into(),
+            "queuePosition" => self.daemon.queue_position(entry).into(),
             "hashString" => entry.hash.as_str().into(),
             "name" => entry.name().into(),
             "totalSize" => self.total().into(),

@@ -33,7 +33,7 @@ impl Daemon {
             let ((received, sent), (down, up)) = (entry.moved(view.as_ref()), entry.rates());
             let status = entry.status(self.hub.checked(entry.row));
             sums.torrents += 1;
-            sums.under_way += usize::from(status != Status::Stopped);
+            sums.under_way += usize::from(!matches!(status, Status::Stopped | Status::WaitsForTurn));
             sums.fetching += usize::from(status == Status::Fetches);
             sums.giving += usize::from(status == Status::Gives);
             sums.failed += usize::from(entry.error.borrow().is_some());

@@ -10,6 +10,7 @@ mod fields;
 mod http;
 mod metrics;
 mod own;
+mod queue;
 mod roster;
 mod rpc;
 mod session;

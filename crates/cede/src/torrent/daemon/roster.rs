@@ -33,6 +33,8 @@ pub struct Daemon {
     leaving: RefCell<Vec<(Rc<Entry>, watch::Receiver<()>)>>,
     next_id: Cell<u32>,
     closing: Notify,
+    /// Nothing begins any more.
+    pub is_ending: Cell<bool>,
     /// Of all runs, this one and what is no more among them.
     pub past: Cell<Past>,
     /// Octets that had been received and sent, and torrents that had been added, when this run began.
@@ -63,10 +65,11 @@ impl Daemon {
             leaving: RefCell::default(),
             next_id: Cell::new(1),
             closing: Notify::new(),
+            is_ending: Cell::default(),
             past: Cell::default(),
             before: Cell::default(),
             removed: RefCell::default(),
-            terms: Cell::new(Terms::of(&args.swarm, args.until)),
+            terms: Cell::new(Terms::of(args)),
         }))
     }
 
@@ -86,11 +89,12 @@ impl Daemon {
         self.note_past(|past| past.runs += 1);
         for (hash, kept, metainfo) in self.store.read(|text| self.hub.say(&format!("{text}\n"))) {
             let called = kept.link.as_ref().map_or_else(|| hash.clone(), |link| called(link, &hash));
-            let entry = self.enter(hash, kept, metainfo, called);
-            if !entry.kept.borrow().is_paused {
-                self.start(&entry);
-            }
+            self.enter(hash, kept, metainfo, called);
         }
+        for entry in self.queue().iter().filter(|entry| !entry.kept.borrow().is_paused) {
+            self.begin_in_turn(entry);
+        }
+        tokio::task::spawn_local(self.clone().keep_advancing());
         let sums = self.sums();
         self.before.set((sums.received, sums.sent, self.past.get().added));
     }
@@ -116,16 +120,17 @@ impl Daemon {
     pub fn add(
         self: &Rc<Self>,
         (hash, called): (String, String),
-        kept: Kept,
+        mut kept: Kept,
         metainfo: Option<Metainfo>,
     ) -> Result<Rc<Entry>, Failure> {
+        kept.place = self.last_place();
         let torrent = metainfo.as_ref().map_or(Ok(()), |known| self.store.write_torrent(&hash, known));
         let written = torrent.and_then(|()| self.store.write(&hash, &kept));
         written.inspect_err(|_| drop(self.store.forget(&hash)))?;
         let entry = self.enter(hash, kept, metainfo, called);
         self.note_past(|past| past.added += 1);
         if !entry.kept.borrow().is_paused {
-            self.start(&entry);
+            self.begin_in_turn(&entry);
         }
         Ok(entry)
     }
@@ -143,6 +148,7 @@ impl Daemon {
             sight: RefCell::default(),
             error: RefCell::default(),
             until: Rc::default(),
+            waits: Cell::default(),
             is_to_be_checked: Cell::new(false),
             active_at: Cell::default(),
             changed_at: Cell::new(Instant::now()),
@@ -199,6 +205,7 @@ impl Daemon {
             daemon.carry_out(&subject, &stopping).await;
         });
         entry.error.take();
+        entry.waits.set(false);
         entry.note_change();
         let mut kept = entry.kept.borrow_mut();
         if std::mem::take(&mut kept.is_finished) {
@@ -221,10 +228,20 @@ impl Daemon {
     pub fn set_paused(self: &Rc<Self>, entry: &Rc<Entry>, is_paused: bool) -> Result<(), Failure> {
         entry.kept.borrow_mut().is_paused = is_paused;
         if is_paused {
+            entry.waits.set(false);
             self.stop(entry);
+            // It need not have ended: its peers are let go at once.
+            self.advance();
         } else {
-            self.start(entry);
+            self.begin_in_turn(entry);
         }
+        self.record(entry)
+    }
+
+    /// It is to run from now on, whoever waits.
+    pub fn start_now(self: &Rc<Self>, entry: &Rc<Entry>) -> Result<(), Failure> {
+        entry.kept.borrow_mut().is_paused = false;
+        self.start(entry);
         self.record(entry)
     }
 
@@ -256,6 +273,7 @@ impl Daemon {
         self.store.forget(&entry.hash)?;
         self.entries.borrow_mut().remove(&entry.id);
         self.removed.borrow_mut().push((Instant::now(), entry.id));
+        entry.waits.set(false);
         self.stop(&entry);
         let (leaves, left) = watch::channel(());
         self.leaving.borrow_mut().push((entry.clone(), left));
@@ -289,6 +307,7 @@ impl Daemon {
 
     /// Ends all torrents in order.
     pub async fn end(&self) {
+        self.is_ending.set(true);
         let entries = self.entries();
         entries.iter().for_each(|entry| self.stop(entry));
         for entry in &entries {
@@ -317,7 +336,9 @@ impl Daemon {
                 entry.error.replace(failure.text().map(str::to_owned));
             }
         }
+        entry.note_ending(stop);
         self.remember(entry);
+        self.advance();
     }
 
     async fn run(self: &Rc<Self>, entry: &Rc<Entry>, stop: &Rc<Notify>) -> Result<(), Failure> {
@@ -355,7 +376,7 @@ impl Daemon {
     }
 
     /// Remembers when all is there, once, and when something moved.
-    async fn watch(&self, entry: &Entry, session: &Session) -> Infallible {
+    async fn watch(self: &Rc<Self>, entry: &Entry, session: &Session) -> Infallible {
         let (mut moved, mut is_noted) = ((0, 0), false);
         let mut counted = Instant::now();
         loop {
@@ -366,6 +387,7 @@ impl Daemon {
                 entry.note_checked();
                 entry.kept.borrow_mut().done_s.get_or_insert_with(now_s);
                 self.remember(entry);
+                self.advance();
             }
             let now = entry.moved(Some(&session.view()));
             if std::mem::replace(&mut moved, now) != now {

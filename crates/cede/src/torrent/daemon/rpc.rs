@@ -1,11 +1,12 @@
 //! Transmission's RPC protocol, version 16 (Transmission 3.00): which method does what.
 //!
-//! Source: `extras/rpc-spec.txt` of Transmission 3.00. **What it leaves out**: the queue, port tests, fetching of block lists, moving and
+//! Source: `extras/rpc-spec.txt` of Transmission 3.00. **What it leaves out**: a queue of those that are given, port tests, fetching of block lists, moving and
 //! renaming of content, priorities of torrents and limits of their peers. What is asked for and is not there is refused in words, and changes nothing;
 //! arguments that are not known are refused likewise. How it was validated: `transmission-remote` (`tests/torrent_daemon.rs`).
 
 use super::chosen::chosen;
 use super::entry::Entry;
+use super::queue::Move;
 use super::roster::Daemon;
 use super::terms::Arguments;
 use super::{change, fields, session};
@@ -50,8 +51,9 @@ async fn carry_out(daemon: &Rc<Daemon>, method: &str, arguments: &Arguments) -> 
             daemon.close();
             Ok(Map::new())
         }
-        _ => match for_each(method) {
-            Some(act) => {
+        _ => match (for_each(method), Move::named(method)) {
+            (_, Some(to)) => daemon.move_in_queue(&chosen(daemon, arguments)?, to),
+            (Some(act), None) => {
                 let chosen = chosen(daemon, arguments)?;
                 if method == "torrent-verify" && !chosen.iter().all(|entry| entry.is_under_way()) {
                     let text = "what is there of a stopped torrent is checked when it is started";
@@ -61,7 +63,7 @@ async fn carry_out(daemon: &Rc<Daemon>, method: &str, arguments: &Arguments) -> 
                 let outcomes: Vec<_> = chosen.iter().map(|entry| act(daemon, entry)).collect();
                 outcomes.into_iter().collect::<Result<(), Failure>>().map(|()| Map::new())
             }
-            None => Err(Failure::Usage(format!("no such method here: {method}"))),
+            (None, None) => Err(Failure::Usage(format!("no such method here: {method}"))),
         },
     }
 }
@@ -72,7 +74,8 @@ type Act = fn(&Rc<Daemon>, &Rc<Entry>) -> Result<(), Failure>;
 /// What is done to each of the torrents that are named.
 fn for_each(method: &str) -> Option<Act> {
     match method {
-        "torrent-start" | "torrent-start-now" => Some(|daemon, entry| daemon.set_paused(entry, false)),
+        "torrent-start" => Some(|daemon, entry| daemon.set_paused(entry, false)),
+        "torrent-start-now" => Some(|daemon, entry| daemon.start_now(entry)),
         "torrent-stop" => Some(|daemon, entry| daemon.set_paused(entry, true)),
         "torrent-verify" => Some(|daemon, entry| {
             daemon.verify(entry);

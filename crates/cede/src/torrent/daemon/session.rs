@@ -1,12 +1,14 @@
 //! What all torrents have in common: it is told, and changed.
 
+use super::args::DaemonArgs;
 use super::change::refuse_unknown;
 use super::own::{is_true, kilobytes, minutes, ratio};
+use super::queue::STALLED;
 use super::roster::Daemon;
 use super::terms::{Arguments, UNIT_BYTES, VERSION, VERSION_MINIMUM};
 use crate::failure::Failure;
-use crate::torrent::duty::{Until, UntilArgs};
-use crate::torrent::swarm_args::{EncryptionArg, SwarmArgs};
+use crate::torrent::duty::Until;
+use crate::torrent::swarm_args::EncryptionArg;
 use cede_units::Duration;
 use serde_json::{Map, json};
 use std::rc::Rc;
@@ -16,6 +18,7 @@ const FIRST_LIMIT: u64 = 100_000;
 /// The same of the minutes for which nobody takes anything, and of how often what is there is given: Transmission's.
 const FIRST_IDLE_MIN: u64 = 30;
 const FIRST_RATIO: f64 = 2.0;
+const FIRST_QUEUE: usize = 5;
 
 /// What holds for all torrents from now on. Limits are those of [`cede_torrent::limits`].
 #[derive(Clone, Copy, Debug)]
@@ -28,19 +31,25 @@ pub struct Terms {
     /// As often, and after as many minutes, as it ended last.
     pub ratio: f64,
     pub idle_min: u64,
+    /// So many torrents are fetched at a time, and the number that was said last.
+    pub queue: Option<usize>,
+    pub queue_size: usize,
     /// Torrents that are added run, unless it is said that they are not to.
     pub starts_added: bool,
 }
 
 impl Terms {
     /// Those that options ask for.
-    pub fn of(swarm: &SwarmArgs, until: UntilArgs) -> Self {
+    pub fn of(args: &DaemonArgs) -> Self {
+        let (swarm, until) = (&args.swarm, args.until);
         Self {
             last_up: swarm.up.unwrap_or(FIRST_LIMIT),
             last_down: swarm.down.unwrap_or(FIRST_LIMIT),
             until: until.into(),
             ratio: until.seed_ratio.unwrap_or(FIRST_RATIO),
             idle_min: FIRST_IDLE_MIN,
+            queue: args.queue,
+            queue_size: args.queue.unwrap_or(FIRST_QUEUE),
             starts_added: true,
         }
     }
@@ -71,7 +80,8 @@ pub fn told(daemon: &Daemon) -> Arguments {
         "alt-speed-enabled": false, "seedRatioLimited": terms.until.ratio.is_some(), "seedRatioLimit": terms.ratio,
         "idle-seeding-limit-enabled": terms.until.idle.is_some(), "idle-seeding-limit": terms.idle_min,
         "start-added-torrents": terms.starts_added, "incomplete-dir-enabled": false, "blocklist-enabled": blocked > 0, "blocklist-size": blocked,
-        "download-queue-enabled": false, "seed-queue-enabled": false, "queue-stalled-enabled": false,
+        "download-queue-enabled": terms.queue.is_some(), "download-queue-size": terms.queue_size,
+        "queue-stalled-enabled": true, "queue-stalled-minutes": STALLED.as_secs() / 60, "seed-queue-enabled": false,
         "rename-partial-files": false, "units": units,
         "peer-limit-global": daemon.hub.connections_at_most().0, "peer-limit-per-torrent": daemon.hub.connections_at_most().1,
         "encryption": encryption(swarm.encryption), "config-dir": daemon.store.folder().to_string_lossy(),
@@ -96,8 +106,7 @@ fn never() -> Arguments {
         "alt-speed-down": 0, "alt-speed-up": 0, "alt-speed-time-enabled": false,
         "alt-speed-time-begin": 0, "alt-speed-time-end": 0, "alt-speed-time-day": 0,
         "incomplete-dir": "",
-        "blocklist-url": "", "cache-size-mb": 0, "download-queue-size": 0, "seed-queue-size": 0,
-        "queue-stalled-minutes": 0, "script-torrent-done-enabled": false, "script-torrent-done-filename": "",
+        "blocklist-url": "", "cache-size-mb": 0, "seed-queue-size": 0, "script-torrent-done-enabled": false, "script-torrent-done-filename": "",
         "trash-original-torrent-files": false,
     });
     told.as_object().cloned().unwrap_or_default()
@@ -109,7 +118,9 @@ pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Fail
     const DOWN: [&str; 2] = ["speed-limit-down", "speed-limit-down-enabled"];
     const RATIO: [&str; 2] = ["seedRatioLimit", "seedRatioLimited"];
     const IDLE: [&str; 2] = ["idle-seeding-limit", "idle-seeding-limit-enabled"];
-    refuse_unknown(arguments, &[&[UP, DOWN, RATIO, IDLE].concat()[..], &["start-added-torrents"]].concat())?;
+    const QUEUE: [&str; 2] = ["download-queue-size", "download-queue-enabled"];
+    let known = [UP, DOWN, RATIO, IDLE, QUEUE, ["start-added-torrents"; 2]];
+    refuse_unknown(arguments, &known.concat())?;
     let (limits, mut terms) = (&daemon.hub.limits, daemon.terms.get());
     let is_on = |[_, switch]: [&str; 2], now: bool| arguments.get(switch).map_or(now, is_true);
     // Who says a number alone means it to be kept until it is switched on.
@@ -122,6 +133,8 @@ pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Fail
     terms.until.ratio = is_on(RATIO, terms.until.ratio.is_some()).then_some(terms.ratio);
     let idle = Duration::from_secs(60 * terms.idle_min);
     terms.until.idle = is_on(IDLE, terms.until.idle.is_some()).then_some(idle);
+    terms.queue_size = queue_size(arguments, QUEUE[0])?.unwrap_or(terms.queue_size);
+    terms.queue = is_on(QUEUE, terms.queue.is_some()).then_some(terms.queue_size);
     terms.starts_added = arguments.get("start-added-torrents").map_or(terms.starts_added, is_true);
     daemon.terms.set(terms);
     if up != limits.up() {
@@ -131,5 +144,13 @@ pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Fail
         limits.set_down(down);
     }
     daemon.entries().iter().for_each(|entry| entry.apply_terms(terms.until));
+    daemon.advance();
     Ok(Map::new())
+}
+
+/// How many torrents are fetched at a time.
+fn queue_size(arguments: &Arguments, key: &str) -> Result<Option<usize>, Failure> {
+    let Some(said) = arguments.get(key) else { return Ok(None) };
+    let size = said.as_u64().filter(|size| *size > 0).and_then(|size| usize::try_from(size).ok());
+    size.map(Some).ok_or_else(|| Failure::Usage(format!("{key}: take torrents from 1 on")))
 }

@@ -57,6 +57,9 @@ pub struct Kept {
     /// See there.
     #[serde(default)]
     pub given_s: u64,
+    /// Its place in the queue; those of one place stand in the order in which they came.
+    #[serde(default)]
+    pub place: u64,
     /// Its own limits, and when giving it ends.
     #[serde(default)]
     pub own: Own,

@@ -69,6 +69,7 @@ function state(torrent) {
   switch (torrent.status) {
     case 0: return torrent.isFinished ? "given as asked" : "stopped";
     case 1: return "waits for its check";
+    case 3: return "waits for its turn";
     case 2: return `checks, ${Math.floor(100 * torrent.recheckProgress)} %`;
     case 4: return torrent.metadataPercentComplete ? ["fetches", span(torrent.eta)].filter(Boolean).join(", ") : "looks for the torrent";
     default: return "gives";

@@ -1,0 +1,82 @@
+//! The queue of `cede torrent daemon`: so many torrents are fetched at a time.
+
+mod support;
+
+use serde_json::{Value, json};
+use std::time::Instant;
+use support::daemon::{Daemon, FETCHES, GIVES, PATIENCE, Place, STOPPED};
+
+const WAITS: u64 = 3;
+
+/// The names of torrents in the order of the queue, and how they stand.
+fn stands(daemon: &mut Daemon) -> Vec<(String, u64)> {
+    let told = daemon.order("torrent-get", &json!({ "fields": ["name", "status", "queuePosition"] }));
+    let mut all: Vec<Value> = told["torrents"].as_array().unwrap().clone();
+    all.sort_by_key(|torrent| torrent["queuePosition"].as_u64());
+    let positions: Vec<_> = all.iter().map(|torrent| torrent["queuePosition"].as_u64().unwrap()).collect();
+    assert_eq!(positions, (0..all.len() as u64).collect::<Vec<_>>());
+    let stand =
+        |torrent: &Value| (torrent["name"].as_str().unwrap().to_owned(), torrent["status"].as_u64().unwrap());
+    all.iter().map(stand).collect()
+}
+
+/// Waits until they stand so.
+fn until(daemon: &mut Daemon, wanted: &[(&str, u64)]) {
+    let began = Instant::now();
+    loop {
+        let now = stands(daemon);
+        if now.iter().map(|(name, status)| (&**name, *status)).eq(wanted.iter().copied()) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{now:?} and not {wanted:?}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn torrents_wait_for_their_turn() {
+    let place = Place::new("queue", 50_000);
+    // Nobody has these.
+    for name in ["one", "two"] {
+        place.folder.write(name, name.repeat(20_000));
+        place.folder.cede(&["torrent", "make", name]).exits(0);
+        std::fs::remove_file(place.folder.path(name)).unwrap();
+    }
+    let path = |name: &str| place.folder.path(&format!("{name}.torrent")).to_str().unwrap().to_owned();
+    let mut daemon = place.daemon(&["--queue", "1"]);
+    let one = daemon.add(&path("one"), &json!({}));
+    until(&mut daemon, &[("one", FETCHES)]);
+    let film = daemon.add(&path("film"), &json!({}));
+    let two = daemon.add(&path("two"), &json!({}));
+    until(&mut daemon, &[("one", FETCHES), ("film", WAITS), ("two", WAITS)]);
+    // Who is before the others is next, and takes nobody's place.
+    daemon.order("queue-move-top", &json!({ "ids": [two] }));
+    daemon.order("queue-move-up", &json!({ "ids": [film] }));
+    until(&mut daemon, &[("two", WAITS), ("film", WAITS), ("one", FETCHES)]);
+    daemon.order("torrent-stop", &json!({ "ids": [two] }));
+    daemon.order("torrent-stop", &json!({ "ids": [one] }));
+    // What is given counts no more, and nobody else waits.
+    until(&mut daemon, &[("two", STOPPED), ("film", GIVES), ("one", STOPPED)]);
+    daemon.order("torrent-start", &json!({ "ids": [one] }));
+    daemon.order("torrent-start", &json!({ "ids": [two] }));
+    until(&mut daemon, &[("two", WAITS), ("film", GIVES), ("one", FETCHES)]);
+    daemon.order("torrent-start-now", &json!({ "ids": [two] }));
+    until(&mut daemon, &[("two", FETCHES), ("film", GIVES), ("one", FETCHES)]);
+    daemon.order("queue-move-bottom", &json!({ "ids": [two] }));
+    daemon.running.kill();
+    // All of that is remembered, but for who did not wait.
+    let mut daemon = place.daemon(&["--queue", "1"]);
+    until(&mut daemon, &[("film", GIVES), ("one", FETCHES), ("two", WAITS)]);
+    daemon.refused("session-set", &json!({ "download-queue-size": 0 }));
+    daemon.order("session-set", &json!({ "download-queue-size": 2 }));
+    until(&mut daemon, &[("film", GIVES), ("one", FETCHES), ("two", FETCHES)]);
+    let session = daemon.order("session-get", &json!({}));
+    assert_eq!(
+        (&session["download-queue-enabled"], &session["download-queue-size"]),
+        (&json!(true), &json!(2))
+    );
+    daemon.order("torrent-remove", &json!({ "ids": [1, 2, 3] }));
+    daemon.until_none();
+    daemon.running.kill();
+    place.seed.kill();
+}
