@@ -138,7 +138,7 @@ fn what_is_said_changes_what_runs() {
     );
     // At a hundred kilobytes per second it would take as long as is waited for.
     daemon.order("session-set", &json!({ "speed-limit-down-enabled": false }));
-    daemon.until("there", |it| it["leftUntilDone"] == 0);
+    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
     let sums = daemon.order("session-stats", &json!({}));
     assert_eq!((&sums["torrentCount"], &sums["activeTorrentCount"]), (&json!(1), &json!(1)));
     assert!(sums["current-stats"]["downloadedBytes"].as_u64().unwrap() >= 4_000_000);
