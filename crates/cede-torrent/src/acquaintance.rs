@@ -6,6 +6,7 @@
 //! tests, and opentracker.
 
 use crate::origin::Origin;
+use cede_bt::tracker::http::refusal;
 use cede_bt::tracker::udp::{Asked, CONNECTION_USED_S, Request, Response};
 use cede_bt::tracker::{Announce, Answer};
 use std::cell::RefCell;
@@ -116,7 +117,7 @@ impl Acquaintance {
             let n = self.socket.recv(&mut buffer).await?;
             match Response::decode(&buffer[..n], self.way.1.is_ipv6()) {
                 Ok((heard, Response::Error(why))) if heard == transaction => {
-                    return Err(io::Error::other(format!("the tracker refuses: {why}")));
+                    return Err(io::Error::other(refusal(&why, None)));
                 }
                 Ok((heard, response)) if heard == transaction => return Ok(response),
                 _ => {}

@@ -85,18 +85,29 @@ impl fmt::Display for Error {
         match self {
             Self::Bencode(error) => write!(f, "the tracker's answer is none: {error}"),
             Self::Form => f.write_str("the tracker's answer is none"),
-            Self::Failure(reason, None) => write!(f, "the tracker refuses: {reason}"),
-            Self::Failure(reason, Some(RetryIn::Never)) => {
-                write!(f, "the tracker refuses, and wants not to be asked again: {reason}")
-            }
-            Self::Failure(reason, Some(RetryIn::Minutes(minutes))) => {
-                write!(f, "the tracker refuses, and wants to be asked again in {minutes} min: {reason}")
-            }
+            Self::Failure(reason, retry) => f.write_str(&refusal(reason, *retry)),
         }
     }
 }
 
 impl core::error::Error for Error {}
+
+/// That a tracker refuses, why, if it says so, and when it wants to be asked again.
+#[must_use]
+pub fn refusal(reason: &str, retry: Option<RetryIn>) -> String {
+    let reason = reason.trim();
+    let (wordless, why) = if reason.is_empty() {
+        (" without a word", String::new())
+    } else {
+        ("", alloc::format!(": {reason}"))
+    };
+    let wish = match retry {
+        None => String::new(),
+        Some(RetryIn::Never) => ", and wants not to be asked again".into(),
+        Some(RetryIn::Minutes(minutes)) => alloc::format!(", and wants to be asked again in {minutes} min"),
+    };
+    alloc::format!("the tracker refuses{wordless}{wish}{why}")
+}
 
 /// Reads an answer.
 ///
@@ -408,6 +419,16 @@ mod tests {
         let bare =
             parse_answer(b"d8:completei1e10:incompletei0e8:intervali1763e5:peers6:\x7f\0\0\x01\x1a\xe1e");
         assert_eq!(bare.unwrap().peers, ["127.0.0.1:6881".parse().unwrap()]);
+    }
+
+    #[test]
+    fn a_refusal_may_have_no_words() {
+        assert_eq!(refusal("no such torrent", None), "the tracker refuses: no such torrent");
+        assert_eq!(refusal(" ", None), "the tracker refuses without a word");
+        let never = refusal("", Some(RetryIn::Never));
+        assert_eq!(never, "the tracker refuses without a word, and wants not to be asked again");
+        let later = refusal("busy", Some(RetryIn::Minutes(5)));
+        assert_eq!(later, "the tracker refuses, and wants to be asked again in 5 min: busy");
     }
 
     #[test]
