@@ -123,6 +123,12 @@ impl Bitfield {
         Self { words, len: self.len.min(other.len), count }
     }
 
+    /// Those that are not in `other`, in order.
+    pub fn iter_beyond<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u32> + 'a {
+        let words = self.words.iter().zip(&other.words).map(|(mine, theirs)| mine & !theirs);
+        words.zip((0..).step_by(64)).flat_map(|(word, base)| Ones(word).map(move |bit| base + bit))
+    }
+
     /// How many are in this and not in `other`.
     #[must_use]
     pub fn count_beyond(&self, other: &Self) -> u32 {
@@ -161,6 +167,7 @@ mod tests {
         assert!(set.remove(63) && !set.has(63) && set.count() == 5);
         assert_eq!(Bitfield::all(70).count_beyond(&set), 65);
         let both = set.within(&Bitfield::from_octets(&[0x80, 0xff, 0, 0, 0, 0, 0, 0, 4], 70).unwrap());
+        assert!(set.iter_beyond(&both).eq([7, 63, 64]));
         assert!(both.iter().eq([0, 8, 69]) && both.count() == 3 && both.len() == 70);
         assert!(Bitfield::all(70).is_full());
     }

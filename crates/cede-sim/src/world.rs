@@ -243,7 +243,7 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
         self.run_some(until, u64::MAX);
     }
 
-    /// The same, but no more than so many events, and queues up to where it stops. Says whether that is `until`: who looks on may want an
+    /// The same, but no more than so many events, one at least, and queues up to where it stops. Says whether that is `until`: who looks on may want an
     /// end in a second that has more of them than can be waited for.
     ///
     /// # Panics
@@ -251,7 +251,7 @@ impl<H: Host, O: Observer, S: Scheduler> World<H, O, S> {
     pub fn run_some(&mut self, until: Instant, events: u64) -> bool {
         assert!(until <= self.horizon(), "{until} is beyond the horizon of {}", self.horizon());
         self.start();
-        let last = self.events.saturating_add(events);
+        let last = self.events.saturating_add(events.max(1));
         let mut is_there = true;
         while let Some((source, at)) = self.scheduler.next() {
             if at > until {

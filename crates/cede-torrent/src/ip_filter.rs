@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// eMule: ranges up to this level are left alone.
 const LEVEL_MAX: u32 = 127;
+/// Two addresses of IPv6 have fourteen, and one stands in front of them.
+const COLONS_MAX: usize = 15;
 /// Octets of a list at most, unpacked: the largest that go around have a tenth of it.
 const LIST_BYTES_MAX: u64 = 256 << 20;
 
@@ -133,8 +135,8 @@ impl Line {
             return if level > LEVEL_MAX { Self::Nothing } else { Self::Range(range) };
         }
         // Names have colons, and so have addresses of IPv6: the longest end that is a range.
-        let ends = text.match_indices(':').map(|(at, _)| &text[at + 1..]);
-        ends.filter_map(range).next().map_or(Self::Unread, Self::Range)
+        let ends = text.rmatch_indices(':').take(COLONS_MAX).map(|(at, _)| &text[at + 1..]);
+        ends.filter_map(range).last().map_or(Self::Unread, Self::Range)
     }
 }
 
@@ -153,7 +155,7 @@ fn network(text: &str) -> Option<Range> {
         IpAddr::V6(address) => {
             let spare = u128::MAX.checked_shr(length.unwrap_or(128)).unwrap_or(0);
             let fits = length.is_none_or(|length| length <= 128);
-            fits.then_some(Range::V6(address.to_bits() & !spare, address.to_bits() | spare))
+            fits.then(|| of_v6(address.to_bits() & !spare, address.to_bits() | spare))
         }
     }
 }
@@ -166,9 +168,18 @@ fn range(text: &str) -> Option<Range> {
             Some(Range::V4(first.to_bits(), last.to_bits()))
         }
         (IpAddr::V6(first), IpAddr::V6(last)) if first <= last => {
-            Some(Range::V6(first.to_bits(), last.to_bits()))
+            Some(of_v6(first.to_bits(), last.to_bits()))
         }
         _ => None,
+    }
+}
+
+/// A range of IPv6; one of addresses of IPv4 that are written so is one of IPv4.
+fn of_v6(first: u128, last: u128) -> Range {
+    let mapped = |bits: u128| Ipv6Addr::from_bits(bits).to_ipv4_mapped().map(Ipv4Addr::to_bits);
+    match (mapped(first), mapped(last)) {
+        (Some(first), Some(last)) => Range::V4(first, last),
+        _ => Range::V6(first, last),
     }
 }
 
@@ -176,7 +187,7 @@ fn range(text: &str) -> Option<Range> {
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     if text.contains(':') {
-        return text.parse::<Ipv6Addr>().ok().map(|address| IpAddr::V6(address).to_canonical());
+        return text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     }
     let part = |part: &str| {
         let is_number = (1..=3).contains(&part.len()) && part.bytes().all(|octet| octet.is_ascii_digit());
@@ -242,9 +253,10 @@ mod tests {
             3.0.0.1 - 3.0.0.9 , 200 , who may\n\
             \n// 4.0.0.0/8\n\
             5.6.0.0/16\n7.7.7.7\n8.0.0.1-8.0.0.2\n\
-            2001:db8:1::/48\nlong:2001:db8:2::1-2001:db8:2::ff\n2001:db8:3::1\n::ffff:9.9.9.0-::ffff:9.9.9.9\n";
+            2001:db8:1::/48\nlong:2001:db8:2::1-2001:db8:2::ff\n2001:db8:3::1\n::ffff:9.9.9.0-::ffff:9.9.9.9\n\
+            ::ffff:10.1.0.0/112\n";
         let Listed { filter, unread, first_unread } = IpFilter::parse(list);
-        assert_eq!((unread, first_unread, filter.ranges()), (0, None, 10), "{filter:?}");
+        assert_eq!((unread, first_unread, filter.ranges()), (0, None, 11), "{filter:?}");
         for address in [
             "192.0.2.4",
             "192.0.2.7",
@@ -259,6 +271,7 @@ mod tests {
             "2001:db8:3::1",
             "9.9.9.5",
             "::ffff:7.7.7.7",
+            "10.1.255.255",
         ] {
             assert!(has(&filter, address), "{address}");
         }

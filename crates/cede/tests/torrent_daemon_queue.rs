@@ -80,3 +80,42 @@ fn torrents_wait_for_their_turn() {
     daemon.running.kill();
     place.seed.kill();
 }
+
+/// What is given waits for nobody, also where not all of it is wanted, and where it is seen for the first time in this run.
+#[test]
+fn what_is_there_does_not_wait() {
+    let mut place = Place::new("queue-there", 50_000);
+    place.seed.kill();
+    for name in ["tree/a", "tree/b"] {
+        place.folder.write(name, vec![7; 40_000]);
+    }
+    place.folder.write("one", "one".repeat(20_000));
+    for name in ["tree", "one"] {
+        place.folder.cede(&["torrent", "make", name, "-l", "16KiB"]).exits(0);
+    }
+    let seeds = ["torrent", "seed", "tree.torrent"];
+    place.seed = place.folder.start(&[&seeds[..], &support::daemon::QUIET].concat());
+    place.peer = format!("127.0.0.1:{}", place.seed.says("port ").rsplit(' ').next().unwrap().trim());
+    let path = |name: &str| place.folder.path(&format!("{name}.torrent")).to_str().unwrap().to_owned();
+    let mut daemon = place.daemon(&["--queue", "1"]);
+    daemon.add(&path("tree"), &json!({ "files-unwanted": [1] }));
+    until(&mut daemon, &[("tree", GIVES)]);
+    let one = daemon.add(&path("one"), &json!({}));
+    until(&mut daemon, &[("tree", GIVES), ("one", FETCHES)]);
+    daemon.order("queue-move-top", &json!({ "ids": [one] }));
+    // Who waits is removed, and so is who is fetched: the next one begins.
+    let film = daemon.add(&path("film"), &json!({}));
+    until(&mut daemon, &[("one", FETCHES), ("tree", GIVES), ("film", WAITS)]);
+    daemon.order("torrent-stop", &json!({ "ids": "recently-active" }));
+    daemon.order("torrent-start", &json!({ "ids": [one, film] }));
+    until(&mut daemon, &[("one", FETCHES), ("tree", STOPPED), ("film", WAITS)]);
+    daemon.order("torrent-start", &json!({}));
+    until(&mut daemon, &[("one", FETCHES), ("tree", GIVES), ("film", WAITS)]);
+    daemon.order("torrent-remove", &json!({ "ids": [one] }));
+    until(&mut daemon, &[("tree", GIVES), ("film", FETCHES)]);
+    daemon.running.kill();
+    let mut daemon = place.daemon(&["--queue", "1"]);
+    until(&mut daemon, &[("tree", GIVES), ("film", FETCHES)]);
+    daemon.running.kill();
+    place.seed.kill();
+}

@@ -10,7 +10,7 @@ use support::{Folder, pattern};
 /// Octets of a piece.
 const PIECE: usize = 16_384;
 /// Slow enough for what comes in between to take seconds.
-const SLOWLY: [&str; 2] = ["--down", "300kB/s"];
+const SLOWLY: [&str; 2] = ["--down", "200kB/s"];
 
 /// A folder with a seed of a tree of three files.
 fn seeded(name: &str) -> Place {
@@ -52,7 +52,7 @@ fn files_come_first_and_last_as_they_are_named() {
     assert_eq!((here[0], here[2]), (0, 20), "{here:?}");
     // The rest of it, and other files first where it has ended.
     let here = fetched_until(&place, &["--first", "0"], |here| here[0] == 8);
-    assert!(here[1] < 120, "{here:?}");
+    assert!(here[1] < 60, "{here:?}");
     place.seed.kill();
 }
 
@@ -111,7 +111,8 @@ fn the_daemon_takes_priorities_while_it_fetches() {
     assert_eq!(priorities(&mut daemon), json!([1, 0, 0]));
     let done = |torrent: &Value, file: usize| torrent["files"][file]["bytesCompleted"].as_u64().unwrap();
     let torrent = daemon.until("there", |it| done(it, 0) == 8 * PIECE as u64);
-    assert!(done(&torrent, 1) < 120 * PIECE as u64, "{torrent}");
+    // By chance there would be most of it: nobody asks for the last of a first by luck.
+    assert!(done(&torrent, 1) < 60 * PIECE as u64, "{torrent}");
     daemon.refused("torrent-set", &json!({ "priority-high": "a" }));
     daemon.order("torrent-stop", &json!({}));
     daemon.until("stopped", |it| it["status"] == STOPPED);

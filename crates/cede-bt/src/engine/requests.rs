@@ -130,7 +130,8 @@ impl<A: PeerAddress> Engine<A> {
         }
         let many = (self.list.len(), self.order_for(conn));
         let whole = self.whole_blocks(conn);
-        let first = self.picker.before_others(have);
+        // Nor from what comes first.
+        let first = if conn.snubbed { Vec::new() } else { self.picker.before_others(have) };
         for open in first.iter().chain([have]) {
             if found.is_empty() && whole > 0 {
                 self.picker.pick_whole(open, many, whole, |piece| conn.outstanding_of(piece), found);
@@ -144,7 +145,7 @@ impl<A: PeerAddress> Engine<A> {
         }
     }
 
-    /// Which of a peer's pieces it is asked for. One that is late keeps nobody from what comes first.
+    /// Which of a peer's pieces it is asked for. One that is late keeps nobody from the beginning.
     const fn order_for(&self, conn: &Conn<A>) -> Order {
         match conn.snubbed {
             true => Order::CommonestFirst,

@@ -465,7 +465,7 @@ impl Picker {
     /// A piece that has not been begun: the first in this order that the peer has, or any while there is little to offer.
     fn best_fresh(&mut self, theirs: &Bitfield, order: Order) -> Option<u32> {
         if order == Order::InOrder {
-            return self.rarity.buckets().flatten().copied().filter(|&piece| theirs.has(piece)).min();
+            return theirs.iter_beyond(&self.have).find(|&piece| self.rarity.has(piece));
         }
         if self.is_random_first() {
             return self.any_fresh(theirs);
@@ -474,7 +474,7 @@ impl Picker {
         let first = |bucket: &[u32]| first_from(bucket, theirs, random);
         match order {
             Order::CommonestFirst => self.rarity.buckets().filter_map(first).last(),
-            Order::RarestFirst | Order::InOrder => self.rarity.buckets().find_map(first),
+            _ => self.rarity.buckets().find_map(first),
         }
     }
 

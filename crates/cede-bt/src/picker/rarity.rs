@@ -32,6 +32,11 @@ impl Rarity {
         }
     }
 
+    /// Whether a piece is in the order.
+    pub(super) fn has(&self, piece: u32) -> bool {
+        self.place.get(piece as usize).is_some_and(|place| *place != NOWHERE)
+    }
+
     /// Pieces in the order.
     pub(super) fn len(&self) -> usize {
         self.order.len()

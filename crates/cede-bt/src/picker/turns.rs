@@ -1,6 +1,6 @@
 //! Which pieces come before others, whatever their rarity: somebody waits for some files, or reads from the beginning on.
 //!
-//! Who has a piece of the first tier that is to be had is asked for one of these, and so on; among the pieces of a tier the rule
+//! Who has a piece of the first tier that is to be had is asked for one of these, and so on, unless it is late; among the pieces of a tier the rule
 //! chooses as it does without. A tier that is all here is no tier any more.
 //!
 //! **What it leaves out.** Nothing is asked of two peers for it before the end of everything: what a slow peer owes of the first tier is
@@ -44,7 +44,7 @@ impl Picker {
     pub(super) fn leave_finished_tiers(&mut self) {
         if !self.turns.tiers.is_empty() {
             let mut tiers = core::mem::take(&mut self.turns.tiers);
-            tiers.retain(|tier| tier.iter().any(|piece| self.lacks(piece)));
+            tiers.retain(|tier| tier.iter_beyond(&self.have).any(|piece| self.wanted.has(piece)));
             self.turns.tiers = tiers;
         }
     }

@@ -51,7 +51,8 @@ fn take_up(
     transport: Transport,
 ) -> Option<(Rc<RefCell<Shared>>, Link)> {
     let mut state = inner.state.borrow_mut();
-    if !state.engine.make_room(inner.now(), address.ip()) {
+    // Whoever was let in as it left has come too late.
+    if state.left.is_some() || !state.engine.make_room(inner.now(), address.ip()) {
         return None;
     }
     // Whoever has made room is told to go.

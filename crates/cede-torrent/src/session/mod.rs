@@ -35,7 +35,6 @@ use crate::bucket::Bucket;
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::disk::Disk;
-use crate::origin::canonical;
 use crate::storage::Storage;
 use cede_bt::engine::AnnounceEvent;
 use cede_bt::metainfo::Info;
@@ -125,7 +124,7 @@ impl Session {
     /// Somebody knows of these peers.
     pub fn add_peers(&self, peers: &[SocketAddr]) {
         let mut state = self.inner.state.borrow_mut();
-        let peers: Vec<SocketAddr> = peers.iter().map(|peer| canonical(*peer)).collect();
+        let peers = self.inner.to_be_called(&state, peers);
         state.engine.add_peers(self.inner.now(), &peers);
         self.inner.pump(&mut state);
     }
@@ -134,7 +133,7 @@ impl Session {
     /// reached.
     pub fn call_peers(&self, peers: &[SocketAddr]) {
         let mut state = self.inner.state.borrow_mut();
-        let peers: Vec<SocketAddr> = peers.iter().map(|peer| canonical(*peer)).collect();
+        let peers = self.inner.to_be_called(&state, peers);
         state.engine.call_peers(self.inner.now(), &peers);
         self.inner.pump(&mut state);
     }
@@ -142,7 +141,7 @@ impl Session {
     /// These peers are in the local network.
     pub fn add_near_peers(&self, peers: &[SocketAddr]) {
         let mut state = self.inner.state.borrow_mut();
-        let peers: Vec<SocketAddr> = peers.iter().map(|peer| canonical(*peer)).collect();
+        let peers = self.inner.to_be_called(&state, peers);
         state.engine.add_near_peers(self.inner.now(), &peers);
         self.inner.pump(&mut state);
     }

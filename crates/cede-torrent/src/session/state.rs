@@ -5,17 +5,17 @@ use super::error::SessionError;
 use super::outgoing::Spare;
 use super::shared::Shared;
 use crate::bucket::Bucket;
-use crate::calls::Calls;
+use crate::calls::{Calls, Miss};
 use crate::clock::Clock;
 use crate::disk::{Disk, Part};
 use crate::listener::Listener;
-use crate::origin::Origin;
+use crate::origin::{Origin, canonical};
 use crate::storage::Storage;
 use cede_bt::engine::{AnnounceEvent, ConnId};
 use cede_bt::holepunch::Puncher;
 use cede_bt::metainfo::Info;
 use cede_bt::picker::Begun;
-use cede_bt::{Engine, layers};
+use cede_bt::{Engine, Transport, layers};
 use cede_units::Instant as Time;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -207,6 +207,17 @@ impl Inner {
     pub fn limit(self: &Rc<Self>, state: &mut State) {
         state.engine.set_upload_limit(state.limits.up());
         self.pump(state);
+    }
+
+    /// Those of these peers that are not to be left alone; of the others it is told that they were not called.
+    pub fn to_be_called(&self, state: &State, peers: &[SocketAddr]) -> Vec<SocketAddr> {
+        let is_filtered = |peer: &SocketAddr| {
+            state.listener.as_ref().is_some_and(|listener| listener.leaves_alone(peer.ip()))
+        };
+        let (filtered, others): (Vec<_>, Vec<_>) =
+            peers.iter().map(|peer| canonical(*peer)).partition(is_filtered);
+        filtered.into_iter().for_each(|peer| self.calls.missed(peer, Transport::Tcp, Miss::Filtered));
+        others
     }
 
     /// Nothing more is to be fetched.

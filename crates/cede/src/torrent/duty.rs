@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// When giving ends.
 #[derive(Args, Clone, Copy, Default, Debug)]
 pub struct UntilArgs {
-    /// Go on giving until so many times what is there has been sent, since this began [example: --seed-ratio 1.5]
+    /// Go on giving until so many times what is there has been sent, since this began (the daemon: over all its runs) [example: --seed-ratio 1.5]
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     pub seed_ratio: Option<f64>,
     /// Go on giving for so long and no longer [example: --seed-time 2h]
@@ -94,12 +94,13 @@ pub enum Over {
 }
 
 impl Over {
-    /// The option that asked for this end, if one did.
+    /// The option, or the order, that asked for this end, if one did.
     pub const fn option(self) -> Option<&'static str> {
         match self {
             Self::Ratio => Some("--seed-ratio"),
             Self::Time => Some("--seed-time"),
-            Self::Here | Self::Unread | Self::Idle => None,
+            Self::Idle => Some("seedIdleLimit"),
+            Self::Here | Self::Unread => None,
         }
     }
 }

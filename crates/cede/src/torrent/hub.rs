@@ -257,13 +257,21 @@ impl Hub {
 
     /// One more torrent: its place on the screen, until it is dismissed.
     pub fn enrol(&self) -> usize {
-        self.count.set(self.count.get() + 1);
         self.board.borrow_mut().add()
+    }
+
+    /// One that comes and goes is about to run, and has its part of the connections.
+    pub fn begin_one(&self) {
+        self.count.set(self.count.get() + 1);
+    }
+
+    /// It runs no longer.
+    pub fn end_one(&self) {
+        self.count.set(self.count.get().saturating_sub(1));
     }
 
     /// A torrent is gone for good.
     pub fn dismiss(&self, row: usize) {
-        self.count.set(self.count.get().saturating_sub(1));
         self.board.borrow_mut().remove(row);
         self.said.borrow_mut().forget(row);
         self.heard.borrow_mut().retain(|(of, _), _| *of != row);

@@ -144,6 +144,11 @@ pub async fn add(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments
     if let Some(known) = daemon.find(&hash) {
         return Ok(named("torrent-duplicate", &known));
     }
+    if metainfo.is_none() && turns.iter().any(|(numbers, _)| numbers.is_empty()) {
+        return Err(usage(
+            "of a link it is not known yet which files there are: say which come first".to_owned(),
+        ));
+    }
     let count = metainfo.as_ref().map_or(0, |known| files(&known.info).count());
     let (picked, left) = (picked.unwrap_or_default(), left.into_iter().flatten().collect());
     let mut kept = Kept {
@@ -175,27 +180,35 @@ pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Fail
     if is_about_files && chosen.iter().any(|entry| entry.metainfo.borrow().is_none()) {
         return Err(usage("it is not known yet which files there are".to_owned()));
     }
-    let owns: Result<Vec<Own>, Failure> =
-        chosen.iter().map(|entry| entry.kept.borrow().own.after(arguments)).collect();
+    let owns = chosen.iter().map(|entry| entry.kept.borrow().own.after(arguments));
+    let owns: Result<Vec<Own>, Failure> = owns.collect();
+    let mut recorded = Ok(());
     for (entry, own) in chosen.into_iter().zip(owns?) {
-        entry.kept.borrow_mut().own = own;
-        entry.apply_terms(daemon.terms.get().until);
         if let Some(labels) = &labels {
             entry.kept.borrow_mut().labels.clone_from(labels);
         }
+        if std::mem::replace(&mut entry.kept.borrow_mut().own, own) != own {
+            entry.apply_terms(daemon.terms.get().until);
+        }
+        set_turns(&entry, &turns);
         let before = entry.kept.borrow().unwanted.clone();
         let after = picking(&entry, before.clone(), picked.as_deref(), left.as_deref());
-        let count = entry.metainfo.borrow().as_ref().map(|known| files(&known.info).count());
-        give_turns(&mut entry.kept.borrow_mut(), &turns, count);
-        entry.take_turns();
         entry.kept.borrow_mut().unwanted.clone_from(&after);
-        let recorded = daemon.record(&entry);
+        recorded = recorded.and(daemon.record(&entry));
         if after != before {
             daemon.restart(&entry);
         }
-        recorded?;
     }
-    Ok(Map::new())
+    recorded.map(|()| Map::new())
+}
+
+/// Changes when files are fetched, also of a torrent that is under way.
+fn set_turns(entry: &Entry, turns: &[(Vec<usize>, Turn)]) {
+    if !turns.is_empty() {
+        let count = entry.metainfo.borrow().as_ref().map(|known| files(&known.info).count());
+        give_turns(&mut entry.kept.borrow_mut(), turns, count);
+        entry.take_turns();
+    }
 }
 
 /// The files that are not wanted, after these are, and those are not; an empty list means all.

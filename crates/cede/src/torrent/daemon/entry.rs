@@ -48,6 +48,8 @@ pub struct Entry {
     pub is_to_be_checked: Cell<bool>,
     /// When something was received or sent last in this run of the daemon.
     pub active_at: Cell<Option<Instant>>,
+    /// Since when it has moved nothing; from its beginning on, where it never has.
+    pub stands_since: Cell<Instant>,
     /// When it came, was ordered something, or became another last.
     pub changed_at: Cell<Instant>,
 }
@@ -102,14 +104,23 @@ impl Entry {
         }
     }
 
-    /// All that is wanted of it is there.
+    /// All that is wanted of it is there, as far as that is known: of one that does not run, or is being checked, from when it was seen last.
     pub fn is_given(&self) -> bool {
-        self.sight.borrow().as_ref().is_some_and(|sight| sight.session.is_done())
+        if let Some(sight) = &*self.sight.borrow() {
+            return sight.session.is_done();
+        }
+        let (kept, metainfo) = (self.kept.borrow(), self.metainfo.borrow());
+        let Some(known) = metainfo.as_ref().filter(|_| !kept.here.is_empty()) else { return false };
+        let is_here = |(number, (_, file)): (usize, (usize, &File))| {
+            kept.unwanted.contains(&number) || kept.here.get(number) == Some(&file.length)
+        };
+        files(&known.info).enumerate().all(is_here)
     }
 
-    /// It has moved nothing for long.
+    /// It has moved nothing for long, and need not wait for a check to do so.
     pub fn is_stalled(&self) -> bool {
-        self.active_at.get().max(Some(self.changed_at.get())).is_some_and(|at| at.elapsed() >= STALLED)
+        let is_checked = self.sight.borrow().is_some() || self.metainfo.borrow().is_none();
+        is_checked && self.stands_since.get().elapsed() >= STALLED
     }
 
     /// Something has become of it.

@@ -13,6 +13,7 @@ use cede_bt::metainfo::Metainfo;
 use cede_torrent::session::{Turn, View};
 use serde_json::{Map, Value, json};
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -35,10 +36,12 @@ pub fn torrents(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments,
         .filter_map(Value::as_str)
         .collect();
     let entries = chosen_torrents(daemon, arguments)?;
+    let ranked = if fields.contains(&"queuePosition") { daemon.queue() } else { Vec::new() };
+    let positions = ranked.iter().enumerate().map(|(position, entry)| (entry.id, position)).collect();
     let is_table = arguments.get("format").and_then(Value::as_str) == Some("table");
     let mut list: Vec<Value> = if is_table { vec![json!(fields)] } else { Vec::new() };
     for entry in entries {
-        let about = About::of(daemon, &entry);
+        let about = About::of(daemon, &entry, &positions);
         let known = fields.iter().filter_map(|field| Some(((*field).to_owned(), about.field(field)?)));
         list.push(if is_table {
             fields.iter().map(|field| about.field(field).unwrap_or(Value::Null)).collect()
@@ -57,6 +60,8 @@ pub fn torrents(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments,
 struct About<'a> {
     daemon: &'a Daemon,
     entry: &'a Entry,
+    /// Places in the queue, by the numbers of torrents, where somebody asks for them.
+    positions: &'a HashMap<u32, usize>,
     metainfo: Option<Rc<Metainfo>>,
     view: OnceCell<Option<View>>,
     checked: Option<f64>,
@@ -65,7 +70,7 @@ struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    fn of(daemon: &'a Daemon, entry: &'a Entry) -> Self {
+    fn of(daemon: &'a Daemon, entry: &'a Entry, positions: &'a HashMap<u32, usize>) -> Self {
         let checked = daemon.hub.checked(entry.row);
         Self {
             metainfo: entry.metainfo.borrow().clone(),
@@ -75,6 +80,7 @@ impl<'a> About<'a> {
             here: OnceCell::new(),
             daemon,
             entry,
+            positions,
         }
     }
 
@@ -166,7 +172,7 @@ impl<'a> About<'a> {
         let info = known.map(|known| &known.info);
         Some(match name {
             "id" => entry.id.into(),
-            "queuePosition" => self.daemon.queue_position(entry).into(),
+            "queuePosition" => self.positions.get(&entry.id).copied().unwrap_or(self.positions.len()).into(),
             "hashString" => entry.hash.as_str().into(),
             "name" => entry.name().into(),
             "totalSize" => self.total().into(),

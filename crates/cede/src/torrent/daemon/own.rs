@@ -29,14 +29,26 @@ impl Mode {
     }
 }
 
+/// A limit that is switched on and was never said, in octets per second.
+pub const FIRST_LIMIT: u64 = 100_000;
+/// The same of the minutes for which nobody takes anything, and of how often what is there is given: Transmission's.
+pub const FIRST_IDLE_MIN: u64 = 30;
+pub const FIRST_RATIO: f64 = 2.0;
+
 /// A limit, and whether it holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limit {
     /// Octets per second.
     pub rate: u64,
     /// See there.
     pub holds: bool,
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self { rate: FIRST_LIMIT, holds: false }
+    }
 }
 
 impl Limit {
@@ -46,7 +58,7 @@ impl Limit {
 }
 
 /// What one torrent has of its own.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Own {
     /// What is sent.
@@ -63,6 +75,20 @@ pub struct Own {
     pub idle_mode: Mode,
     /// Octets that had been sent when it was begun again after its end, and count for that no more.
     pub counted_from: u64,
+}
+
+impl Default for Own {
+    fn default() -> Self {
+        Self {
+            up: Limit::default(),
+            down: Limit::default(),
+            ratio: FIRST_RATIO,
+            ratio_mode: Mode::default(),
+            idle_min: FIRST_IDLE_MIN,
+            idle_mode: Mode::default(),
+            counted_from: 0,
+        }
+    }
 }
 
 /// What orders change.
@@ -89,9 +115,6 @@ impl Own {
             }
             if let Some(is_on) = arguments.get(switch) {
                 limit.holds = is_true(is_on);
-            }
-            if limit.holds && limit.rate == 0 {
-                return Err(Failure::Usage(format!("{switch}: say which rate, {rate}")));
             }
         }
         for (key, mode) in [("seedRatioMode", &mut self.ratio_mode), ("seedIdleMode", &mut self.idle_mode)] {
@@ -204,7 +227,12 @@ mod tests {
         ] {
             assert!(matches!(after(own, &order), Err(Failure::Usage(_))), "{order}");
         }
-        assert!(after(Own::default(), &json!({ "downloadLimited": true })).is_err(), "which?");
+        let own =
+            after(Own::default(), &json!({ "downloadLimited": true, "seedRatioMode": 1, "seedIdleMode": 1 }));
+        let own = own.unwrap();
+        assert_eq!(own.limits(), (None, Some(FIRST_LIMIT)), "none was said");
+        let until = own.until(Until::default(), 0);
+        assert_eq!((until.ratio, until.idle), (Some(2.0), Some(Duration::from_secs(30 * 60))));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The queue: so many torrents are fetched at a time, and the others wait for their turn.
 //!
-//! Those that are given do not count, nor do those that have stood still for half an hour, lest a torrent whose peers are gone keeps all
+//! Those that are given, or are checked and were all there, do not count, nor do those that have stood still for half an hour, lest a torrent whose peers are gone keeps all
 //! others waiting. Where there is no limit nobody waits, and the order is what clients are told.
 
 use super::entry::Entry;
@@ -46,12 +46,6 @@ impl Daemon {
         entries
     }
 
-    /// How many are before one.
-    pub fn queue_position(&self, entry: &Entry) -> usize {
-        let own = rank(entry);
-        self.entries().iter().filter(|other| rank(other) < own).count()
-    }
-
     /// The place behind all others.
     pub fn last_place(&self) -> u64 {
         self.entries().iter().map(|entry| entry.kept.borrow().place + 1).max().unwrap_or(0)
@@ -65,8 +59,7 @@ impl Daemon {
 
     /// Begins a torrent, or has it wait for its turn. One that is all there does not wait.
     pub fn begin_in_turn(self: &Rc<Self>, entry: &Rc<Entry>) {
-        let is_there = entry.kept.borrow().checked.is_some();
-        if entry.is_under_way() || is_there || self.has_room() {
+        if entry.is_under_way() || entry.is_given() || self.has_room() {
             self.start(entry);
         } else {
             entry.waits.set(true);
@@ -99,17 +92,17 @@ impl Daemon {
     pub fn move_in_queue(self: &Rc<Self>, chosen: &[Rc<Entry>], to: Move) -> Result<Arguments, Failure> {
         let is_chosen = |entry: &Rc<Entry>| chosen.iter().any(|other| Rc::ptr_eq(other, entry));
         let order = moved(self.queue(), is_chosen, to);
-        for (place, entry) in (0..).zip(&order) {
-            if entry.kept.borrow().place != place {
-                entry.kept.borrow_mut().place = place;
-                self.record(entry)?;
-            }
-        }
-        Ok(Map::new())
+        let places = (0..).zip(order);
+        let changed = places.filter(|(place, entry)| entry.kept.borrow().place != *place).collect::<Vec<_>>();
+        changed.iter().for_each(|(place, entry)| entry.kept.borrow_mut().place = *place);
+        // All of them, whatever becomes of one.
+        let recorded: Vec<_> = changed.iter().map(|(_, entry)| self.record(entry)).collect();
+        recorded.into_iter().collect::<Result<(), Failure>>().map(|()| Map::new())
     }
 }
 
-fn rank(entry: &Entry) -> (u64, u32) {
+/// Those with the lowest come first.
+pub fn rank(entry: &Entry) -> (u64, u32) {
     (entry.kept.borrow().place, entry.id)
 }
 

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::screen;
 use crate::torrent::duty::Duty;
 use crate::torrent::hub::Hub;
-use crate::torrent::job::{self, Job, Verb};
+use crate::torrent::job::{self, Job, Sight, Verb};
 use cede_bt::metainfo::Metainfo;
 use cede_torrent::session::Session;
 use std::cell::{Cell, RefCell};
@@ -37,6 +37,8 @@ pub struct Daemon {
     pub is_ending: Cell<bool>,
     /// Of all runs, this one and what is no more among them.
     pub past: Cell<Past>,
+    /// It could not be read, and is left as it is.
+    is_past_lost: Cell<bool>,
     /// Octets that had been received and sent, and torrents that had been added, when this run began.
     pub before: Cell<(u64, u64, u64)>,
     /// When they were removed, and their numbers.
@@ -67,6 +69,7 @@ impl Daemon {
             closing: Notify::new(),
             is_ending: Cell::default(),
             past: Cell::default(),
+            is_past_lost: Cell::default(),
             before: Cell::default(),
             removed: RefCell::default(),
             terms: Cell::new(Terms::of(args)),
@@ -78,15 +81,24 @@ impl Daemon {
         let mut past = self.past.get();
         change(&mut past);
         self.past.set(past);
-        if let Err(failure) = self.store.write_past(&past) {
+        // What could not be read may be mended by whoever knows how.
+        if let Some(Err(failure)) = (!self.is_past_lost.get()).then(|| self.store.write_past(&past)) {
             self.hub.say(&format!("{}\n", failure.words()));
         }
     }
 
     /// Goes on with what is remembered.
     pub fn take_up(self: &Rc<Self>) {
-        self.past.set(self.store.past());
-        self.note_past(|past| past.runs += 1);
+        match self.store.past() {
+            Ok(past) => {
+                self.past.set(past);
+                self.note_past(|past| past.runs += 1);
+            }
+            Err(failure) => {
+                self.is_past_lost.set(true);
+                self.hub.say(&format!("{}; sums begin anew for this run\n", failure.words()));
+            }
+        }
         for (hash, kept, metainfo) in self.store.read(|text| self.hub.say(&format!("{text}\n"))) {
             let called = kept.link.as_ref().map_or_else(|| hash.clone(), |link| called(link, &hash));
             self.enter(hash, kept, metainfo, called);
@@ -149,6 +161,7 @@ impl Daemon {
             error: RefCell::default(),
             until: Rc::default(),
             waits: Cell::default(),
+            stands_since: Cell::new(Instant::now()),
             is_to_be_checked: Cell::new(false),
             active_at: Cell::default(),
             changed_at: Cell::new(Instant::now()),
@@ -189,9 +202,10 @@ impl Daemon {
 
     /// Begins a torrent, where it is not under way: once it has ended, if it is about to, and so has the same one that was removed.
     pub fn start(self: &Rc<Self>, entry: &Rc<Entry>) {
-        if entry.is_under_way() {
+        if entry.is_under_way() || self.is_ending.get() {
             return;
         }
+        self.hub.begin_one();
         let before = entry.run.take().map(|run| run.task);
         let stop = Rc::new(Notify::new());
         let (daemon, subject, stopping) = (self.clone(), entry.clone(), stop.clone());
@@ -206,6 +220,7 @@ impl Daemon {
         });
         entry.error.take();
         entry.waits.set(false);
+        entry.stands_since.set(Instant::now());
         entry.note_change();
         let mut kept = entry.kept.borrow_mut();
         if std::mem::take(&mut kept.is_finished) {
@@ -275,6 +290,7 @@ impl Daemon {
         self.removed.borrow_mut().push((Instant::now(), entry.id));
         entry.waits.set(false);
         self.stop(&entry);
+        self.advance();
         let (leaves, left) = watch::channel(());
         self.leaving.borrow_mut().push((entry.clone(), left));
         let daemon = self.clone();
@@ -324,19 +340,14 @@ impl Daemon {
         let outcome = self.run(entry, stop).await;
         self.hub.board(|board| board.over(entry.row));
         match outcome {
-            // Nobody hears any more how it goes: that ends all of them, for this time.
-            Ok(()) if screen::is_unread() => {}
-            Ok(()) => {
-                let mut kept = entry.kept.borrow_mut();
-                (kept.is_finished, kept.is_paused) = (true, true);
-            }
-            Err(Failure::Interrupted(_)) => {}
+            Ok(()) | Err(Failure::Interrupted(_)) => {}
             Err(failure) => {
                 self.hub.say_of(&entry.name(), &failure.words());
                 entry.error.replace(failure.text().map(str::to_owned));
             }
         }
         entry.note_ending(stop);
+        self.hub.end_one();
         self.remember(entry);
         self.advance();
     }
@@ -357,22 +368,34 @@ impl Daemon {
             }
         };
         let sight = job.sight();
-        sight.session.add_peers(&entry.kept.borrow().peers);
-        entry.sight.replace(Some(sight.clone()));
-        entry.apply_terms(self.terms.get().until);
-        entry.note_change();
-        if !entry.has_begun() {
-            entry.kept.borrow_mut().here = entry.here();
-            self.remember(entry);
-        }
+        self.see(entry, sight.clone());
         let outcome = tokio::select! {
             biased;
             outcome = job.run(stop.notified()) => outcome,
             never = self.watch(entry, &sight.session) => match never {},
         };
         entry.settle();
+        // Where nobody hears any more how it goes, that ends all of them, for this time. It may be begun again from here on.
+        if outcome.is_ok() && !screen::is_unread() {
+            let mut kept = entry.kept.borrow_mut();
+            (kept.is_finished, kept.is_paused) = (true, true);
+        }
         entry.note_ending(stop);
         job.end(outcome).await
+    }
+
+    /// Its content was checked. What was ordered meanwhile holds from now on.
+    fn see(&self, entry: &Entry, sight: Sight) {
+        sight.session.add_peers(&entry.kept.borrow().peers);
+        entry.sight.replace(Some(sight));
+        entry.apply_terms(self.terms.get().until);
+        entry.take_turns();
+        entry.stands_since.set(Instant::now());
+        entry.note_change();
+        if !entry.has_begun() {
+            entry.kept.borrow_mut().here = entry.here();
+            self.remember(entry);
+        }
     }
 
     /// Remembers when all is there, once, and when something moved.
@@ -392,6 +415,7 @@ impl Daemon {
             let now = entry.moved(Some(&session.view()));
             if std::mem::replace(&mut moved, now) != now {
                 entry.active_at.set(Some(Instant::now()));
+                entry.stands_since.set(Instant::now());
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }

@@ -6,7 +6,7 @@
 
 use super::chosen::chosen;
 use super::entry::Entry;
-use super::queue::Move;
+use super::queue::{Move, rank};
 use super::roster::Daemon;
 use super::terms::Arguments;
 use super::{change, fields, session};
@@ -54,7 +54,8 @@ async fn carry_out(daemon: &Rc<Daemon>, method: &str, arguments: &Arguments) -> 
         _ => match (for_each(method), Move::named(method)) {
             (_, Some(to)) => daemon.move_in_queue(&chosen(daemon, arguments)?, to),
             (Some(act), None) => {
-                let chosen = chosen(daemon, arguments)?;
+                let mut chosen = chosen(daemon, arguments)?;
+                chosen.sort_by_key(|entry| rank(entry));
                 if method == "torrent-verify" && !chosen.iter().all(|entry| entry.is_under_way()) {
                     let text = "what is there of a stopped torrent is checked when it is started";
                     return Err(Failure::Usage(text.to_owned()));

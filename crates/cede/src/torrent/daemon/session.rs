@@ -2,7 +2,7 @@
 
 use super::args::DaemonArgs;
 use super::change::refuse_unknown;
-use super::own::{is_true, kilobytes, minutes, ratio};
+use super::own::{FIRST_IDLE_MIN, FIRST_LIMIT, FIRST_RATIO, is_true, kilobytes, minutes, ratio};
 use super::queue::STALLED;
 use super::roster::Daemon;
 use super::terms::{Arguments, UNIT_BYTES, VERSION, VERSION_MINIMUM};
@@ -13,11 +13,7 @@ use cede_units::Duration;
 use serde_json::{Map, json};
 use std::rc::Rc;
 
-/// A limit that is switched on and was never said, in octets per second.
-const FIRST_LIMIT: u64 = 100_000;
-/// The same of the minutes for which nobody takes anything, and of how often what is there is given: Transmission's.
-const FIRST_IDLE_MIN: u64 = 30;
-const FIRST_RATIO: f64 = 2.0;
+/// So many torrents are fetched at a time where that is switched on and was never said: Transmission's.
 const FIRST_QUEUE: usize = 5;
 
 /// What holds for all torrents from now on. Limits are those of [`cede_torrent::limits`].
@@ -52,6 +48,21 @@ impl Terms {
             queue_size: args.queue.unwrap_or(FIRST_QUEUE),
             starts_added: true,
         }
+    }
+
+    /// The same after an order. Who says a number alone means it to be kept until it is switched on.
+    fn after(mut self, arguments: &Arguments) -> Result<Self, Failure> {
+        self.last_up = kilobytes(arguments, UP[0])?.unwrap_or(self.last_up);
+        self.last_down = kilobytes(arguments, DOWN[0])?.unwrap_or(self.last_down);
+        self.ratio = ratio(arguments)?.unwrap_or(self.ratio);
+        self.idle_min = minutes(arguments, IDLE[0])?.unwrap_or(self.idle_min);
+        self.queue_size = queue_size(arguments, QUEUE[0])?.unwrap_or(self.queue_size);
+        let idle = Duration::from_secs(60 * self.idle_min);
+        self.until.ratio = is_on(arguments, RATIO, self.until.ratio.is_some()).then_some(self.ratio);
+        self.until.idle = is_on(arguments, IDLE, self.until.idle.is_some()).then_some(idle);
+        self.queue = is_on(arguments, QUEUE, self.queue.is_some()).then_some(self.queue_size);
+        self.starts_added = arguments.get(STARTS_ADDED).map_or(self.starts_added, is_true);
+        Ok(self)
     }
 }
 
@@ -112,38 +123,35 @@ fn never() -> Arguments {
     told.as_object().cloned().unwrap_or_default()
 }
 
-/// `session-set`: the limits of all torrents together, and when giving them ends, from now on.
+/// What `session-set` changes: numbers, and what switches each on.
+const UP: [&str; 2] = ["speed-limit-up", "speed-limit-up-enabled"];
+const DOWN: [&str; 2] = ["speed-limit-down", "speed-limit-down-enabled"];
+const RATIO: [&str; 2] = ["seedRatioLimit", "seedRatioLimited"];
+const IDLE: [&str; 2] = ["idle-seeding-limit", "idle-seeding-limit-enabled"];
+const QUEUE: [&str; 2] = ["download-queue-size", "download-queue-enabled"];
+const STARTS_ADDED: &str = "start-added-torrents";
+
+fn is_on(arguments: &Arguments, [_, switch]: [&str; 2], now: bool) -> bool {
+    arguments.get(switch).map_or(now, is_true)
+}
+
+/// `session-set`: the limits of all torrents together, when giving them ends, and the queue, from now on.
 pub fn set(daemon: &Rc<Daemon>, arguments: &Arguments) -> Result<Arguments, Failure> {
-    const UP: [&str; 2] = ["speed-limit-up", "speed-limit-up-enabled"];
-    const DOWN: [&str; 2] = ["speed-limit-down", "speed-limit-down-enabled"];
-    const RATIO: [&str; 2] = ["seedRatioLimit", "seedRatioLimited"];
-    const IDLE: [&str; 2] = ["idle-seeding-limit", "idle-seeding-limit-enabled"];
-    const QUEUE: [&str; 2] = ["download-queue-size", "download-queue-enabled"];
-    let known = [UP, DOWN, RATIO, IDLE, QUEUE, ["start-added-torrents"; 2]];
-    refuse_unknown(arguments, &known.concat())?;
-    let (limits, mut terms) = (&daemon.hub.limits, daemon.terms.get());
-    let is_on = |[_, switch]: [&str; 2], now: bool| arguments.get(switch).map_or(now, is_true);
-    // Who says a number alone means it to be kept until it is switched on.
-    terms.last_up = kilobytes(arguments, UP[0])?.unwrap_or(terms.last_up);
-    terms.last_down = kilobytes(arguments, DOWN[0])?.unwrap_or(terms.last_down);
-    terms.ratio = ratio(arguments)?.unwrap_or(terms.ratio);
-    terms.idle_min = minutes(arguments, IDLE[0])?.unwrap_or(terms.idle_min);
-    let up = is_on(UP, limits.up().is_some()).then_some(terms.last_up);
-    let down = is_on(DOWN, limits.down().is_some()).then_some(terms.last_down);
-    terms.until.ratio = is_on(RATIO, terms.until.ratio.is_some()).then_some(terms.ratio);
-    let idle = Duration::from_secs(60 * terms.idle_min);
-    terms.until.idle = is_on(IDLE, terms.until.idle.is_some()).then_some(idle);
-    terms.queue_size = queue_size(arguments, QUEUE[0])?.unwrap_or(terms.queue_size);
-    terms.queue = is_on(QUEUE, terms.queue.is_some()).then_some(terms.queue_size);
-    terms.starts_added = arguments.get("start-added-torrents").map_or(terms.starts_added, is_true);
+    refuse_unknown(arguments, &[UP, DOWN, RATIO, IDLE, QUEUE, [STARTS_ADDED; 2]].concat())?;
+    let (limits, before) = (&daemon.hub.limits, daemon.terms.get());
+    let terms = before.after(arguments)?;
     daemon.terms.set(terms);
+    let up = is_on(arguments, UP, limits.up().is_some()).then_some(terms.last_up);
+    let down = is_on(arguments, DOWN, limits.down().is_some()).then_some(terms.last_down);
     if up != limits.up() {
         limits.set_up(up);
     }
     if down != limits.down() {
         limits.set_down(down);
     }
-    daemon.entries().iter().for_each(|entry| entry.apply_terms(terms.until));
+    if terms.until != before.until {
+        daemon.entries().iter().for_each(|entry| entry.apply_terms(terms.until));
+    }
     daemon.advance();
     Ok(Map::new())
 }

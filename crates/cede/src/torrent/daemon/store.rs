@@ -213,9 +213,14 @@ impl Store {
     }
 
     /// What is remembered of all runs together.
-    pub fn past(&self) -> Past {
-        let octets = fs::read(self.past_document()).unwrap_or_default();
-        serde_json::from_slice(&octets).unwrap_or_default()
+    pub fn past(&self) -> Result<Past, Failure> {
+        let path = self.past_document();
+        let told = |text: &str| Failure::Failed(format!("{}: {text}", screen::named(&path)));
+        match fs::read(&path) {
+            Ok(octets) => serde_json::from_slice(&octets).map_err(|error| told(&error.to_string())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Past::default()),
+            Err(error) => Err(told(&error.to_string())),
+        }
     }
 
     /// Remembers that.
