@@ -167,7 +167,7 @@ mod tests {
         assert!(set.remove(63) && !set.has(63) && set.count() == 5);
         assert_eq!(Bitfield::all(70).count_beyond(&set), 65);
         let both = set.within(&Bitfield::from_octets(&[0x80, 0xff, 0, 0, 0, 0, 0, 0, 4], 70).unwrap());
-        assert!(set.iter_beyond(&both).eq([7, 63, 64]));
+        assert!(set.iter_beyond(&both).eq([7, 64]));
         assert!(both.iter().eq([0, 8, 69]) && both.count() == 3 && both.len() == 70);
         assert!(Bitfield::all(70).is_full());
     }
