@@ -1,8 +1,7 @@
 //! A torrent of the daemon, whether it runs or not.
 
-use super::queue::STALLED;
 use super::store::Kept;
-use super::terms::{RECENTLY_S, now_s};
+use super::terms::{RECENTLY_S, STALLED, now_s};
 use crate::torrent::duty::Until;
 use crate::torrent::job::Sight;
 use cede_bt::metainfo::{File, Info, Metainfo};

@@ -4,6 +4,7 @@ pub mod args;
 mod auth;
 mod change;
 mod chosen;
+mod common;
 mod content;
 mod entry;
 mod fields;

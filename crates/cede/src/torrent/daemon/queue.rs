@@ -11,8 +11,6 @@ use serde_json::Map;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// A torrent that has moved nothing for so long keeps nobody waiting.
-pub const STALLED: Duration = Duration::from_secs(30 * 60);
 /// Who stands still is looked for so often.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 

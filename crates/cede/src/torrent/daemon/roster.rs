@@ -1,8 +1,8 @@
 //! The torrents that there are, and what becomes of them.
 
 use super::args::DaemonArgs;
+use super::common::Terms;
 use super::entry::{Entry, Run};
-use super::session::Terms;
 use super::store::{Kept, Past, Store};
 use super::terms::{RECENTLY_S, now_s};
 use crate::failure::Failure;

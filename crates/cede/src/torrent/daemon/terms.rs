@@ -1,13 +1,15 @@
 //! What all orders have in common.
 
 use serde_json::{Map, Value};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The version of the protocol, and the oldest whose clients are served.
 pub const VERSION: u32 = 16;
 pub const VERSION_MINIMUM: u32 = 1;
 /// A torrent that has moved something within that, or of which something has become, is active.
 pub const RECENTLY_S: u64 = 60;
+/// A torrent that has moved nothing for so long keeps nobody waiting.
+pub const STALLED: Duration = Duration::from_secs(30 * 60);
 /// Octets in what a rate is told in.
 pub const UNIT_BYTES: u64 = 1_000;
 
