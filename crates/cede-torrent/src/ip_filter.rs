@@ -2,7 +2,7 @@
 //!
 //! Sources: what Transmission 3.00, qBittorrent 4.5 and libtorrent 2.0.8 read. PeerGuardian's text (`P2P`): `name:first-last`, whatever the
 //! name has; eMule's (`DAT`): `first - last , level , name`, with zeros in front of numbers, where a level above 127 means that they may;
-//! and networks, addresses and ranges, one to a line (`192.0.2.0/24`).
+//! and networks, addresses and ranges, one to a line (`192.0.2.0/24`), with a remark behind where there is one (`; SBL1`).
 //!
 //! **What it leaves out.** PeerGuardian's binary form.
 //! **How it was validated.** Below, with a fuzz of its own; `cede`'s `torrent_filter`.
@@ -136,8 +136,15 @@ impl Line {
         }
         // Names have colons, and so have addresses of IPv6: the longest end that is a range.
         let ends = text.rmatch_indices(':').take(COLONS_MAX).map(|(at, _)| &text[at + 1..]);
-        ends.filter_map(range).last().map_or(Self::Unread, Self::Range)
+        ends.filter_map(range).last().or_else(|| remarked(text)).map_or(Self::Unread, Self::Range)
     }
+}
+
+/// "192.0.2.0/24 ; SBL1": with a remark behind it, as Spamhaus has them.
+fn remarked(text: &str) -> Option<Range> {
+    let (addresses, _) = text.split_once([';', '#'])?;
+    let addresses = addresses.trim();
+    network(addresses).or_else(|| range(addresses))
 }
 
 /// "192.0.2.0/24", or an address alone.
@@ -252,11 +259,11 @@ mod tests {
             002.000.000.001 - 002.000.000.009 , 100 , somebody\n\
             3.0.0.1 - 3.0.0.9 , 200 , who may\n\
             \n// 4.0.0.0/8\n\
-            5.6.0.0/16\n7.7.7.7\n8.0.0.1-8.0.0.2\n\
+            5.6.0.0/16\n7.7.7.7\n8.0.0.1-8.0.0.2\n10.1.0.0/16 ; SBL1\n10.3.0.1-10.3.0.2# both\n\
             2001:db8:1::/48\nlong:2001:db8:2::1-2001:db8:2::ff\n2001:db8:3::1\n::ffff:9.9.9.0-::ffff:9.9.9.9\n\
             ::ffff:10.1.0.0/112\n";
         let Listed { filter, unread, first_unread } = IpFilter::parse(list);
-        assert_eq!((unread, first_unread, filter.ranges()), (0, None, 11), "{filter:?}");
+        assert_eq!((unread, first_unread, filter.ranges()), (0, None, 12), "{filter:?}");
         for address in [
             "192.0.2.4",
             "192.0.2.7",
@@ -266,6 +273,8 @@ mod tests {
             "5.6.255.255",
             "7.7.7.7",
             "8.0.0.2",
+            "10.1.2.3",
+            "10.3.0.2",
             "2001:db8:1:ffff::1",
             "2001:db8:2::ff",
             "2001:db8:3::1",

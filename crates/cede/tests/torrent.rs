@@ -455,6 +455,19 @@ fn giving_ends_when_it_was_asked_to() {
     place.cede("seed film.torrent --seed-time soon").exits(2).complains("--seed-time");
 }
 
+/// What the system, or uTP, still has of what was sent is not lost with the process, whoever is slow to take it.
+#[test]
+fn who_reads_slowly_has_what_was_sent_before_the_end() {
+    for transport in ["tcp", "utp"] {
+        let place = Place::new(&format!("seen-off-{transport}"));
+        let (content, seed, peer) = place.seeded(4_000_000, "--seed-ratio 1 --json");
+        let slowly = format!("--peer {peer} --transport {transport} {QUIET} --down 1MB/s");
+        place.cede(&format!("get film.torrent -o out {slowly}")).exits(0);
+        assert!(place.read("out/film") == content, "{transport}");
+        assert_eq!(seed.end().exits(0).event("end")["ended_by"], "--seed-ratio");
+    }
+}
+
 /// What programs read is documented: each line is JSON, and each of its names stands in docs/torrent.md.
 #[test]
 fn every_line_for_programs_is_json_and_every_name_is_documented() {

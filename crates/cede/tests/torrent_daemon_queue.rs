@@ -119,3 +119,30 @@ fn what_is_there_does_not_wait() {
     daemon.running.kill();
     place.seed.kill();
 }
+
+/// Whoever waits has not failed.
+#[test]
+fn what_failed_and_is_ordered_to_begin_waits_without_its_error() {
+    let place = Place::new("queue-failed", 50_000);
+    place.folder.write("one", "one".repeat(20_000));
+    place.folder.cede(&["torrent", "make", "one"]).exits(0);
+    std::fs::remove_file(place.folder.path("one")).unwrap();
+    let mut daemon = place.daemon(&["--queue", "1"]);
+    // A file is in the place of its folder.
+    let film = daemon.add(&place.torrent(), &json!({ "download-dir": place.torrent() }));
+    let errors = |daemon: &mut Daemon| {
+        let told = daemon.order("torrent-get", &json!({ "ids": [film], "fields": ["error"] }));
+        told["torrents"][0]["error"].as_u64().unwrap()
+    };
+    let began = Instant::now();
+    while errors(&mut daemon) == 0 {
+        assert!(began.elapsed() < PATIENCE);
+    }
+    daemon.add(place.folder.path("one.torrent").to_str().unwrap(), &json!({}));
+    until(&mut daemon, &[("film", STOPPED), ("one", FETCHES)]);
+    daemon.order("torrent-start", &json!({ "ids": [film] }));
+    until(&mut daemon, &[("film", WAITS), ("one", FETCHES)]);
+    assert_eq!(errors(&mut daemon), 0);
+    daemon.running.kill();
+    place.seed.kill();
+}

@@ -80,10 +80,13 @@ fn turns_that_mean_nothing_are_refused() {
         (&["--last", "7"], "--last '7': there is no such file"),
         (&["tree.torrent", "--first", "c"], "--first picks files of one torrent"),
         (&["--save-torrent", "none/x.torrent"], "--save-torrent: there is no folder none"),
+        (&["--save-torrent", "out"], "--save-torrent: out is a folder"),
     ] {
         let words_before = ["torrent", "get", "tree.torrent", "-o", "out"];
         place.folder.cede(&[&words_before[..], options, &QUIET].concat()).exits(2).complains(words);
     }
+    let kept = ["torrent", "get", "tree.torrent", "-o", "out", "--save-torrent", "tree/a"];
+    place.folder.cede(&[&kept[..], &QUIET].concat()).exits(1).complains("there already, and no torrent file");
     place.seed.kill();
 }
 

@@ -33,7 +33,11 @@ impl Picker {
         if let Some(index) = self.partials.iter().position(begun) {
             return self.claim_rest(index, out);
         }
-        if let Some(first) = self.start_of_run(open, near, bytes_max) {
+        let start = self.start_of_run(open, near, bytes_max);
+        if let Some(index) = self.begun_before(start, open) {
+            return self.claim_rest(index, out);
+        }
+        if let Some(first) = start {
             let (mut bytes, mut piece) = (0, first);
             while self.is_fresh(open, piece) && (piece == first || bytes < bytes_max) {
                 bytes += u64::from(self.geometry.piece_len(piece));
@@ -69,6 +73,16 @@ impl Picker {
 
     pub(super) fn is_fresh(&self, open: &Bitfield, piece: u32) -> bool {
         open.has(piece) && self.lacks(piece) && self.begun[piece as usize] == NOT_BEGUN
+    }
+
+    /// In order, what has been begun and is owed by nobody comes before what lies behind it: where somebody reads from the beginning on,
+    /// what an earlier run or a peer that is gone has left of a piece would be missing until all else is here.
+    fn begun_before(&self, start: Option<u32>, open: &Bitfield) -> Option<usize> {
+        let start = start.filter(|_| self.is_in_order())?;
+        let is_open = |partial: &Partial| partial.free > 0 && open.has(partial.piece);
+        let is_before = |partial: &Partial| partial.piece < start && is_open(partial);
+        let before = self.partials.iter().enumerate().filter(|(_, partial)| is_before(partial));
+        before.min_by_key(|(_, partial)| partial.piece).map(|(index, _)| index)
     }
 
     fn start_of_run(&mut self, open: &Bitfield, near: Option<u32>, bytes_max: u64) -> Option<u32> {

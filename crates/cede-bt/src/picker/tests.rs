@@ -351,3 +351,24 @@ fn pieces_come_in_order_whatever_their_rarity() {
         assert_eq!(claimed[0].piece, 2);
     }
 }
+
+/// What nobody has been asked for, or owes any more, of a piece that was begun does not wait for all that lies behind it.
+#[test]
+fn in_order_a_server_is_asked_for_the_rest_of_what_was_begun_first() {
+    let mut picker = picker(6, STRICT);
+    (0..6).for_each(|piece| picker.gain(piece));
+    picker.take_turns(Turns { tiers: Vec::new(), in_order: true });
+    let mut asked = Vec::new();
+    for _ in 0..3 {
+        picker.pick(&Bitfield::all(6), (9, Order::InOrder), 4, &mut asked);
+    }
+    // A peer goes that has sent the first block of piece 1, and owes the others.
+    picker.arrive(asked[4], 1);
+    asked[5..8].iter().for_each(|block| picker.release(&[*block]));
+    let mut claimed = Vec::new();
+    picker.claim(&Bitfield::all(6), (3, None), 1, &mut claimed);
+    assert!(claimed.iter().map(|block| block.piece).eq([1; 3]), "{claimed:?}");
+    claimed.clear();
+    picker.claim(&Bitfield::all(6), (3, Some(2)), 1, &mut claimed);
+    assert_eq!(claimed[0].piece, 3);
+}

@@ -37,6 +37,8 @@ const TURN: Duration = Duration::from_millis(4);
 const HEARING_MOST: Duration = Duration::from_millis(2);
 /// A peer that takes nothing does not keep a closed connection longer.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(5);
+/// Nor one to whom something is on its way when the session ends: one that is slow has it by then, one that is gone never.
+const LAST_PATIENCE: Duration = Duration::from_secs(20);
 /// Who has so few blocks to send, and no more, may wait for an acknowledgement before it sends the rest of one.
 const FEW_REQUESTS: usize = 4;
 /// Where nothing more can be written, it is looked so often whether anything has been heard of the peer since.
@@ -67,6 +69,8 @@ struct Task {
     /// Until a connection that is to end is given up.
     patience: Option<Pin<Box<Sleep>>>,
     was_heard: bool,
+    /// Content was written to it.
+    was_given: bool,
     /// Something was read, and nothing written since.
     is_unanswered: bool,
     /// Until it is looked whether anything has been heard of the peer, and how many packets had been before.
@@ -78,6 +82,7 @@ pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, mut link:
     if let Some(yielding) = &inner.choices.tcp_yields {
         link.stream = link.stream.yielding(yielding);
     }
+    let _counted = inner.count_link();
     let (id, address) = (shared.borrow().id, shared.borrow().address);
     let origin = inner.state.borrow().origin();
     shared.borrow_mut().from = link.stream.from(address, origin);
@@ -91,7 +96,19 @@ pub(super) async fn run(inner: Rc<Inner>, shared: Rc<RefCell<Shared>>, mut link:
     task.inner.part_from(&mut task.inner.state.borrow_mut(), id);
     let closing = poll_fn(|cx| task.link.stream.poll_shutdown(cx));
     let _ = tokio::time::timeout(CLOSING_PATIENCE, closing).await;
+    let is_left = task.shared.borrow().is_closing && task.inner.state.borrow().left.is_some();
+    if is_left && task.was_given {
+        see_off(&mut task.link).await;
+    }
     task.was_heard
+}
+
+/// Waits for a peer to hang up, which it does once it has all that was sent. What it says meanwhile is read and dropped: the system takes
+/// back what is on its way over a connection that is closed with something unread, and uTP ends with the process.
+async fn see_off(link: &mut Link) {
+    let mut said = vec![0; IDLE_READ_BYTES];
+    let hanging_up = async { while link.receive(&mut said).await.is_ok_and(|n| n > 0) {} };
+    let _ = tokio::time::timeout(LAST_PATIENCE, hanging_up).await;
 }
 
 impl Task {
@@ -110,6 +127,7 @@ impl Task {
             has_paused: false,
             patience: None,
             was_heard: false,
+            was_given: false,
             is_unanswered: false,
             hearing: None,
         }
@@ -193,7 +211,9 @@ impl Task {
 
     /// A connection that is to end waits for what it still has to say, but not long.
     fn poll_closing(&mut self, cx: &mut Context<'_>, is_drained: bool) -> Poll<io::Result<()>> {
-        let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(CLOSING_PATIENCE)));
+        let is_left = self.inner.state.borrow().left.is_some();
+        let most = if is_left { LAST_PATIENCE } else { CLOSING_PATIENCE };
+        let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(most)));
         if is_drained || patience.as_mut().poll(cx).is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
@@ -226,6 +246,7 @@ impl Task {
         }
         self.writing.clear();
         std::mem::swap(&mut self.shared.borrow_mut().out, &mut self.writing);
+        self.was_given |= self.writing.has_content();
         if let Err(error) = self.writing.fetch(&self.inner.storage) {
             self.writing.clear();
             self.inner.fail(&mut state, error);

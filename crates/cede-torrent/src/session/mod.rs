@@ -41,11 +41,15 @@ use cede_bt::metainfo::Info;
 use cede_bt::picker::Begun;
 use cede_bt::{Bitfield, Engine, PerFamily, layers};
 use choices::setup;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
+
+/// It is looked so often whether connections are still open.
+const LINKS_EVERY: Duration = Duration::from_millis(20);
 
 /// A torrent that runs. Clones are the same one; they stay on the thread that made them.
 #[derive(Clone)]
@@ -85,6 +89,7 @@ impl Session {
             calls: Calls::default(),
             alarm: Notify::new(),
             arrived: Notify::new(),
+            links: Cell::default(),
             clock: Clock::begin(),
         });
         Ok((Self { inner: inner.clone() }, wished, Driver { inner, inbox, notes: None }))
@@ -234,6 +239,13 @@ impl Session {
         state.left = Some(state.engine.unfinished());
         state.disk.leave();
         self.inner.close_all(&mut state);
+    }
+
+    /// Waits, once it has left, until its peers have what was sent to them, or have taken nothing for long.
+    pub async fn seen_off(&self) {
+        while self.inner.links.get() > 0 {
+            tokio::time::sleep(LINKS_EVERY).await;
+        }
     }
 
     /// Which pieces are there, checked.

@@ -36,6 +36,11 @@ impl Outgoing {
         self.len == 0
     }
 
+    /// Whether there is room for content in it.
+    pub const fn has_content(&self) -> bool {
+        !self.gaps.is_empty()
+    }
+
     /// All of it. Room for content is filled by [`Outgoing::fetch`] before.
     pub fn octets(&self) -> &[u8] {
         &self.buffer[..self.len]

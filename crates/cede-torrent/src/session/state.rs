@@ -17,7 +17,7 @@ use cede_bt::metainfo::Info;
 use cede_bt::picker::Begun;
 use cede_bt::{Engine, Transport, layers};
 use cede_units::Instant as Time;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -54,7 +54,18 @@ pub(crate) struct Inner {
     pub alarm: Notify,
     /// All that is wanted has come to be on the disk.
     pub arrived: Notify,
+    /// Connections that are open, those that the engine knows no more among them.
+    pub links: Cell<usize>,
     pub clock: Clock,
+}
+
+/// A connection that is open.
+pub(crate) struct Counted(Rc<Inner>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.links.update(|links| links - 1);
+    }
 }
 
 /// What changes of it.
@@ -201,6 +212,12 @@ impl Inner {
     /// The time as the engine counts it.
     pub fn now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// One more connection is open, until what comes back is dropped.
+    pub fn count_link(self: &Rc<Self>) -> Counted {
+        self.links.update(|links| links + 1);
+        Counted(self.clone())
     }
 
     /// Sends no faster than its own limit and its part of what several have allow.

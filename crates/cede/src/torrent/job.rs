@@ -251,7 +251,7 @@ impl Job {
         }
         let patience = outcome.as_ref().err().map_or(swarm::GOODBYE, swarm::parting_time);
         let goodbye = tokio::time::timeout(patience, &mut self.announcing);
-        let _ = tokio::join!(goodbye, self.hub.leave());
+        let _ = tokio::join!(goodbye, self.hub.leave(), see_off(&self.session, self.watch.over()));
         // For a tracker that is slower files are not held open, and it does not hear of the end once the same torrent has begun anew.
         self.announcing.abort();
         driver.iter_mut().for_each(Driver::write_last_notes);
@@ -271,6 +271,16 @@ impl Job {
         let why = option.map_or_else(String::new, |option| format!("; that is as {option} asks"));
         self.hub.say_of(&self.info.name, &(moved(&view, elapsed) + &why));
         outcome
+    }
+}
+
+/// Whoever was given what was to be given has it, also where it reads slowly; who interrupts does not wait for that.
+async fn see_off(session: &Session, over: Option<Over>) {
+    if over.is_some_and(Over::is_of_giving) {
+        tokio::select! {
+            () = session.seen_off() => {}
+            () = crate::interrupt::asked() => {}
+        }
     }
 }
 

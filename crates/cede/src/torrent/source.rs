@@ -96,8 +96,20 @@ pub async fn open(what: &str, (hub, row): (&Rc<Hub>, usize)) -> Result<Source, F
     }
 }
 
-/// Whether there is a folder for the torrent file: what is behind a link may be known only after hours.
+/// Whether there is a place for the torrent file: what is behind a link may be known only after hours. What is there already may be the
+/// same torrent's, if it is a torrent file at all.
 pub fn check_saving(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        let text = format!("--save-torrent: {} is a folder; name a file in it", screen::named(path));
+        return Err(Failure::Usage(text));
+    }
+    if path.exists() && read_metainfo(path).is_err() {
+        let text = format!(
+            "--save-torrent: {} is there already, and no torrent file: take another name",
+            screen::named(path)
+        );
+        return Err(Failure::Failed(text));
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder.filter(|folder| !folder.is_dir()) {
         Some(folder) => {

@@ -60,6 +60,8 @@ impl Daemon {
         if entry.is_under_way() || entry.is_given() || self.has_room() {
             self.start(entry);
         } else {
+            // What it ended by before is over, as it is where it begins at once.
+            entry.error.take();
             entry.waits.set(true);
             entry.note_change();
         }
