@@ -119,12 +119,17 @@ fn table(cells: &Cells<Setting>, readings: &[Reading], of: &[(u64, u64)], case: 
 }
 
 fn cell(cells: &Cells<Setting>, says: &str, (kbps, rtt_ms): (u64, u64), case: Case) -> String {
-    let times: Vec<f64> = cells.of(&key(says, kbps, rtt_ms, case)).iter().map(|run| run.mean_s).collect();
+    let runs = cells.of(&key(says, kbps, rtt_ms, case));
+    // Where nobody completes there is no time, and where some do not the mean is that of the others.
+    let times: Vec<f64> = runs.iter().filter(|run| run.leechers[1] > 0).map(|run| run.mean_s).collect();
+    let [all, complete] = [0, 1].map(|at| runs.iter().map(|run| run.leechers[at]).sum::<usize>());
+    let part = if complete < all { format!(", {complete} of {all}") } else { String::new() };
     let is_it = |row: &&(u64, u64, Case, f64)| (row.0, row.1, row.2) == (kbps, rtt_ms, case);
     let printed = TABLE_IV.iter().find(is_it).map_or(f64::NAN, |row| row.3);
     match times.len() {
+        0 if all > 0 => "nobody completes".to_string(),
         0 => show(&times, 0),
-        _ => format!("{} ({:+.1})", show(&times, 0), 100.0 * (mean(&times) / printed - 1.0)),
+        _ => format!("{} ({:+.1}{part})", show(&times, 0), 100.0 * (mean(&times) / printed - 1.0)),
     }
 }
 
@@ -141,8 +146,13 @@ mod tests {
         different.sort_unstable();
         different.dedup();
         assert_eq!(different.len(), all.len(), "each reading changes something");
-        let runs = all.iter().map(|_| Some(Measured { mean_s: 1_000.0, ..Measured::default() })).collect();
-        let report = sweep_report(request, runs);
-        assert!(report.to_markdown().contains("1000 (-72.5)"), "{}", report.to_markdown());
+        let told = |leechers, mean_s| {
+            let measured = Measured { leechers, mean_s, ..Measured::default() };
+            sweep_report(request, all.iter().map(|_| Some(measured.clone())).collect()).to_markdown()
+        };
+        assert!(told([300, 300], 1_000.0).contains("1000 (-72.5)"));
+        assert!(told([300, 299], 1_000.0).contains("1000 (-72.5, 299 of 300)"));
+        let nobody = told([300, 0], 0.0);
+        assert!(nobody.contains("nobody completes") && !nobody.contains("-100"), "{nobody}");
     }
 }
