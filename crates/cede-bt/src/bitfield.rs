@@ -108,10 +108,7 @@ impl Bitfield {
 
     /// The pieces in it, in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.words
-            .iter()
-            .zip((0..).step_by(64))
-            .flat_map(|(&word, base)| Ones(word).map(move |bit| base + bit))
+        ones(self.words.iter().copied())
     }
 
     /// Those that are in `other` as well.
@@ -125,8 +122,7 @@ impl Bitfield {
 
     /// Those that are not in `other`, in order.
     pub fn iter_beyond<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u32> + 'a {
-        let words = self.words.iter().zip(&other.words).map(|(mine, theirs)| mine & !theirs);
-        words.zip((0..).step_by(64)).flat_map(|(word, base)| Ones(word).map(move |bit| base + bit))
+        ones(self.words.iter().zip(&other.words).map(|(mine, theirs)| mine & !theirs))
     }
 
     /// How many are in this and not in `other`.
@@ -134,6 +130,11 @@ impl Bitfield {
     pub fn count_beyond(&self, other: &Self) -> u32 {
         self.words.iter().zip(&other.words).map(|(mine, theirs)| (mine & !theirs).count_ones()).sum()
     }
+}
+
+/// The places of the set bits of words.
+fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u32> {
+    words.zip((0..).step_by(64)).flat_map(|(word, base)| Ones(word).map(move |bit| base + bit))
 }
 
 /// The places of a word's set bits.

@@ -59,7 +59,7 @@ fn what_is_added_is_remembered_through_an_end_and_a_kill() {
     daemon.running.kill();
     // Without a limit now.
     let mut daemon = place.daemon(&[]);
-    let torrent = daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    let torrent = daemon.until_there();
     assert_eq!((&torrent["labels"], &torrent["downloadDir"]), (&json!(["holidays"]), &json!(other)));
     assert!(torrent["downloadedEver"].as_u64().unwrap() < 2_000_000, "it went on: {torrent}");
     daemon.order("torrent-stop", &json!({ "ids": torrent["hashString"] }));
@@ -85,7 +85,7 @@ fn what_was_checked_is_known_until_a_file_changes() {
     let place = Place::new("daemon-known", 300_000);
     let mut daemon = place.daemon(&[]);
     daemon.add(&place.torrent(), &json!({}));
-    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.until_there();
     daemon.running.interrupt();
     daemon.running.end().exits(130);
     let path = place.folder.path("out/film");
@@ -138,7 +138,7 @@ fn what_is_said_changes_what_runs() {
     );
     // At a hundred kilobytes per second it would take as long as is waited for.
     daemon.order("session-set", &json!({ "speed-limit-down-enabled": false }));
-    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.until_there();
     let sums = daemon.order("session-stats", &json!({}));
     assert_eq!((&sums["torrentCount"], &sums["activeTorrentCount"]), (&json!(1), &json!(1)));
     assert!(sums["current-stats"]["downloadedBytes"].as_u64().unwrap() >= 4_000_000);
@@ -300,7 +300,7 @@ fn sums_outlast_torrents_and_runs() {
     let place = Place::new("daemon-sums", 300_000);
     let mut daemon = place.daemon(&[]);
     let id = daemon.add(&place.torrent(), &json!({}));
-    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.until_there();
     daemon.order("torrent-remove", &json!({ "ids": [id, id] }));
     daemon.order("session-close", &json!({}));
     daemon.running.end().exits(0);
@@ -347,7 +347,7 @@ fn what_goes_wrong_with_a_torrent_is_told_of_it() {
     assert!(torrent["errorString"].as_str().unwrap().contains("no piece of this torrent"), "{torrent}");
     fs::remove_file(place.folder.path("out/film")).unwrap();
     daemon.order("torrent-start", &json!({}));
-    let torrent = daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    let torrent = daemon.until_there();
     assert_eq!((&torrent["error"], &torrent["errorString"]), (&json!(0), &json!("")));
     daemon.running.kill();
     place.seed.kill();

@@ -12,13 +12,11 @@ use support::daemon::{Daemon, GIVES, PATIENCE, Place, QUIET, STOPPED};
 #[test]
 fn a_link_may_say_which_files() {
     let mut place = Place::new("daemon-link", 50_000);
-    place.seed.kill();
     for name in ["tree/a", "tree/b", "tree/c"] {
         place.folder.write(name, vec![7; 40_000]);
     }
     place.folder.cede(&["torrent", "make", "tree", "-l", "16KiB", "-o", "film.torrent", "--force"]).exits(0);
-    place.seed = place.folder.start(&[&["torrent", "seed", "film.torrent"][..], &QUIET].concat());
-    place.peer = format!("127.0.0.1:{}", place.seed.says("port ").rsplit(' ').next().unwrap().trim());
+    place.reseed(&["film.torrent"]);
     let mut daemon = place.daemon(&[]);
     let link = place.link();
     for (link, more, wanted) in [
@@ -27,7 +25,7 @@ fn a_link_may_say_which_files() {
         (&*format!("{link}&so=2"), json!({}), [0, 0, 1]),
     ] {
         daemon.add(link, &more);
-        let torrent = daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+        let torrent = daemon.until_there();
         assert_eq!(torrent["wanted"], json!(wanted), "{link} {more}");
         daemon.delete_all();
     }
@@ -45,7 +43,7 @@ fn a_torrent_that_is_known_is_not_read_again() {
     let place = Place::new("daemon-known", 50_000);
     let mut daemon = place.daemon(&[]);
     daemon.add(&place.torrent(), &json!({}));
-    let torrent = daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    let torrent = daemon.until_there();
     let kept = format!("state/{}.torrent", torrent["hashString"].as_str().unwrap());
     fs::remove_file(place.folder.path(&kept)).unwrap();
     daemon.order("torrent-stop", &json!({}));
@@ -201,7 +199,7 @@ fn no_file_belongs_to_two_torrents_of_different_folders() {
     let mut daemon = place.daemon(&[]);
     let within = json!({ "download-dir": place.folder.path("out/tree") });
     let film = daemon.add(&place.torrent(), &within);
-    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.until_there();
     let tree = daemon.add(place.folder.path("tree.torrent").to_str().unwrap(), &json!({}));
     let began = Instant::now();
     let told = loop {
@@ -230,7 +228,7 @@ fn what_is_stopped_is_given_to_nobody() {
     // It would take longer than is waited for.
     let mut daemon = place.daemon(&["--up", "20kB/s"]);
     daemon.add(&place.torrent(), &json!({}));
-    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.until_there();
     let at = format!("127.0.0.1:{}", daemon.order("session-get", &json!({}))["peer-port"]);
     let words = ["torrent", "get", "film.torrent", "-o", "other", "--no-pex", "--json", "--peer", &at];
     let mut leecher = place.folder.start(&[&words[..], &QUIET].concat());
@@ -260,7 +258,7 @@ fn what_cannot_be_remembered_is_said_to_whoever_orders_it() {
     let place = Place::new("daemon-forgetful", 50_000);
     let mut daemon = place.daemon(&[]);
     daemon.add(&place.torrent(), &json!({}));
-    let torrent = daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    let torrent = daemon.until_there();
     // A folder in the place of the document, which can neither be written nor removed as a file.
     let document = place.folder.path(&format!("state/{}.json", torrent["hashString"].as_str().unwrap()));
     fs::remove_file(&document).unwrap();

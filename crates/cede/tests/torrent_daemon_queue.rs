@@ -85,7 +85,6 @@ fn torrents_wait_for_their_turn() {
 #[test]
 fn what_is_there_does_not_wait() {
     let mut place = Place::new("queue-there", 50_000);
-    place.seed.kill();
     for name in ["tree/a", "tree/b"] {
         place.folder.write(name, vec![7; 40_000]);
     }
@@ -93,9 +92,7 @@ fn what_is_there_does_not_wait() {
     for name in ["tree", "one"] {
         place.folder.cede(&["torrent", "make", name, "-l", "16KiB"]).exits(0);
     }
-    let seeds = ["torrent", "seed", "tree.torrent"];
-    place.seed = place.folder.start(&[&seeds[..], &support::daemon::QUIET].concat());
-    place.peer = format!("127.0.0.1:{}", place.seed.says("port ").rsplit(' ').next().unwrap().trim());
+    place.reseed(&["tree.torrent"]);
     let path = |name: &str| place.folder.path(&format!("{name}.torrent")).to_str().unwrap().to_owned();
     let mut daemon = place.daemon(&["--queue", "1"]);
     daemon.add(&path("tree"), &json!({ "files-unwanted": [1] }));

@@ -39,7 +39,7 @@ fn a_torrent_has_limits_of_its_own() {
     assert!(((now - before) as f64) < most, "{} octets, {most} at most", now - before);
     // It would have taken minutes.
     daemon.order("torrent-set", &json!({ "downloadLimited": false }));
-    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.until_there();
     daemon.running.kill();
     let mut daemon = place.daemon(&[]);
     assert_eq!(told(&mut daemon, &fields)["uploadLimit"], 7, "that is remembered");
@@ -61,7 +61,7 @@ fn giving_ends_as_often_as_it_is_said_over_runs_and_begins_again_when_it_is_aske
     let place = Place::new("terms-ratio", 200_000);
     let mut daemon = place.daemon(&["--seed-ratio", "9"]);
     daemon.add(&place.torrent(), &json!({}));
-    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.until_there();
     daemon.order("torrent-set", &json!({ "seedRatioLimit": 1.5, "seedRatioMode": 1 }));
     given(&place, &mut daemon);
     daemon.until("given once", |it| it["uploadedEver"].as_u64() >= Some(200_000) && it["status"] == GIVES);
@@ -107,7 +107,7 @@ fn torrents_may_be_added_without_being_begun() {
     daemon.delete_all();
     daemon.until_none();
     daemon.add(&place.torrent(), &json!({ "paused": false }));
-    daemon.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0);
+    daemon.until_there();
     daemon.running.kill();
     place.seed.kill();
 }

@@ -36,11 +36,8 @@ fn who_is_on_the_list_is_not_called() {
 #[test]
 fn who_is_on_the_list_is_not_heard() {
     let mut place = Place::new("filter-hears", 50_000);
-    place.seed.kill();
     place.folder.write("list", "127.0.0.2/32\n");
-    let words = ["torrent", "seed", "film.torrent", "--ip-filter", "list"];
-    place.seed = place.folder.start(&[&words[..], &QUIET].concat());
-    place.peer = format!("127.0.0.1:{}", place.seed.says("port ").rsplit(' ').next().unwrap().trim());
+    place.reseed(&["film.torrent", "--ip-filter", "list"]);
     for transport in ["tcp", "utp"] {
         let words = ["torrent", "get", "film.torrent", "-o", "out", "-J", "--peer", &place.peer];
         let mut leech = place.folder.start(&[&words[..], &["--transport", transport], &ELSEWHERE].concat());

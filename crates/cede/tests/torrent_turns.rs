@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::{Value, json};
 use std::time::Instant;
-use support::daemon::{Daemon, PATIENCE, Place, QUIET, STOPPED};
+use support::daemon::{Daemon, PATIENCE, Place, QUIET, STOPPED, seeding};
 use support::{Folder, pattern};
 
 /// Octets of a piece.
@@ -19,8 +19,7 @@ fn seeded(name: &str) -> Place {
         folder.write(file, pattern(pieces * PIECE));
     }
     folder.cede(&["torrent", "make", "tree", "-l", "16KiB"]).exits(0);
-    let mut seed = folder.start(&[&["torrent", "seed", "tree.torrent"][..], &QUIET].concat());
-    let peer = format!("127.0.0.1:{}", seed.says("port ").rsplit(' ').next().unwrap().trim());
+    let (seed, peer) = seeding(&folder, &["tree.torrent"]);
     std::fs::create_dir(folder.path("out")).unwrap();
     Place { folder, content: Vec::new(), seed, peer }
 }

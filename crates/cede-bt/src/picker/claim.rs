@@ -90,7 +90,7 @@ impl Picker {
             return Some(near);
         }
         if self.is_in_order() {
-            return (0..self.geometry.pieces()).find(|&piece| self.is_fresh(open, piece));
+            return open.iter_beyond(&self.have).find(|&piece| self.is_fresh(open, piece));
         }
         let largest = longest_run((0..self.geometry.pieces()).filter(|&piece| self.is_fresh(open, piece)));
         let run = bytes_max.div_ceil(self.geometry.piece_bytes().into()).max(1);

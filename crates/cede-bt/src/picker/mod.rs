@@ -464,17 +464,15 @@ impl Picker {
 
     /// A piece that has not been begun: the first in this order that the peer has, or any while there is little to offer.
     fn best_fresh(&mut self, theirs: &Bitfield, order: Order) -> Option<u32> {
-        if order == Order::InOrder {
-            return theirs.iter_beyond(&self.have).find(|&piece| self.rarity.has(piece));
-        }
-        if self.is_random_first() {
-            return self.any_fresh(theirs);
-        }
-        let random = &mut self.random;
-        let first = |bucket: &[u32]| first_from(bucket, theirs, random);
         match order {
-            Order::CommonestFirst => self.rarity.buckets().filter_map(first).last(),
-            _ => self.rarity.buckets().find_map(first),
+            Order::InOrder => theirs.iter_beyond(&self.have).find(|&piece| self.rarity.has(piece)),
+            _ if self.is_random_first() => self.any_fresh(theirs),
+            Order::RarestFirst => {
+                self.rarity.buckets().find_map(|bucket| first_from(bucket, theirs, &mut self.random))
+            }
+            Order::CommonestFirst => {
+                self.rarity.buckets().filter_map(|bucket| first_from(bucket, theirs, &mut self.random)).last()
+            }
         }
     }
 

@@ -94,11 +94,6 @@ pub enum Over {
 }
 
 impl Over {
-    /// Enough was given: whoever was given it is to have it.
-    pub const fn is_of_giving(self) -> bool {
-        matches!(self, Self::Ratio | Self::Time | Self::Idle)
-    }
-
     /// The option, or the order, that asked for this end, if one did.
     pub const fn option(self) -> Option<&'static str> {
         match self {

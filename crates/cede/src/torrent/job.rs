@@ -276,7 +276,7 @@ impl Job {
 
 /// Whoever was given what was to be given has it, also where it reads slowly; who interrupts does not wait for that.
 async fn see_off(session: &Session, over: Option<Over>) {
-    if over.is_some_and(Over::is_of_giving) {
+    if over.and_then(Over::option).is_some() {
         tokio::select! {
             () = session.seen_off() => {}
             () = crate::interrupt::asked() => {}

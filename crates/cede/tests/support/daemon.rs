@@ -11,6 +11,13 @@ pub const QUIET: [&str; 7] = ["--no-dht", "--no-lsd", "--no-port-mapping", "-p",
 /// Whatever is waited for comes sooner, unless it never does.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A seed of a torrent in a folder, with options, and where it is called.
+pub fn seeding(folder: &Folder, words: &[&str]) -> (Running, String) {
+    let mut seed = folder.start(&[&["torrent", "seed"], words, &QUIET].concat());
+    let port = seed.says("port ").rsplit(' ').next().unwrap().trim().to_owned();
+    (seed, format!("127.0.0.1:{port}"))
+}
+
 /// A folder for all, and a seed of `film` in it.
 pub struct Place {
     pub folder: Folder,
@@ -27,9 +34,13 @@ impl Place {
             fs::create_dir(folder.path(inner)).unwrap();
         }
         folder.cede(&["torrent", "make", "film", "-l", "16KiB"]).exits(0);
-        let mut seed = folder.start(&[&["torrent", "seed", "film.torrent"][..], &QUIET].concat());
-        let peer = format!("127.0.0.1:{}", seed.says("port ").rsplit(' ').next().unwrap().trim());
+        let (seed, peer) = seeding(&folder, &["film.torrent"]);
         Self { folder, content, seed, peer }
+    }
+
+    /// Another seed in place of the one that there was.
+    pub fn reseed(&mut self, words: &[&str]) {
+        (self.seed, self.peer) = seeding(&self.folder, words);
     }
 
     pub fn daemon(&self, more: &[&str]) -> Daemon {
@@ -146,6 +157,11 @@ impl Daemon {
             assert!(began.elapsed() < PATIENCE, "not {what}: {all:?}");
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Waits until all that is wanted of the only torrent is there, and on the disk.
+    pub fn until_there(&mut self) -> Value {
+        self.until("there", |it| it["status"] == GIVES && it["leftUntilDone"] == 0)
     }
 
     /// Takes away what there is, its files too.

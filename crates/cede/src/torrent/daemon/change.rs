@@ -5,7 +5,7 @@ use super::entry::{Entry, files, unpicked};
 use super::own::{self, Own, is_true};
 use super::roster::{Daemon, called};
 use super::store::Kept;
-use super::terms::{Arguments, now_s};
+use super::terms::{Arguments, now_s, said};
 use crate::carry::numbers;
 use crate::failure::Failure;
 use crate::screen;
@@ -42,10 +42,8 @@ pub fn refuse_unknown(arguments: &Arguments, known: &[&str]) -> Result<(), Failu
 
 /// Numbers of files in a list.
 fn numbers_of(arguments: &Arguments, key: &str) -> Result<Option<Vec<usize>>, Failure> {
-    let Some(list) = arguments.get(key) else { return Ok(None) };
     let number = |number: &Value| number.as_u64().and_then(|number| usize::try_from(number).ok());
-    let numbers = list.as_array().and_then(|list| list.iter().map(number).collect());
-    numbers.map(Some).ok_or_else(|| usage(format!("{key}: take a list of numbers of files")))
+    said(arguments, key, |list| list.as_array()?.iter().map(number).collect(), "a list of numbers of files")
 }
 
 /// When files are fetched, as orders call it.
@@ -71,10 +69,8 @@ fn text<'a>(arguments: &'a Arguments, key: &str) -> Option<&'a str> {
 }
 
 fn labels(arguments: &Arguments) -> Result<Option<Vec<String>>, Failure> {
-    let Some(list) = arguments.get("labels") else { return Ok(None) };
     let label = |label: &Value| label.as_str().map(str::to_owned);
-    let labels = list.as_array().and_then(|list| list.iter().map(label).collect());
-    labels.map(Some).ok_or_else(|| usage("labels: take a list of words".to_owned()))
+    said(arguments, "labels", |list| list.as_array()?.iter().map(label).collect(), "a list of words")
 }
 
 /// A folder that torrents go into: by its whole path, as nobody knows from where a client means another.

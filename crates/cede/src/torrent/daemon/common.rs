@@ -2,10 +2,11 @@
 
 use super::args::DaemonArgs;
 use super::own::{FIRST_IDLE_MIN, FIRST_LIMIT, FIRST_RATIO, is_true, kilobytes, minutes, ratio};
-use super::terms::Arguments;
+use super::terms::{Arguments, said};
 use crate::failure::Failure;
 use crate::torrent::duty::Until;
 use cede_units::Duration;
+use serde_json::Value;
 
 /// What `session-set` changes: numbers, and what switches each on.
 pub const UP: [&str; 2] = ["speed-limit-up", "speed-limit-up-enabled"];
@@ -75,7 +76,6 @@ impl Terms {
 
 /// How many torrents are fetched at a time.
 fn queue_size(arguments: &Arguments, key: &str) -> Result<Option<usize>, Failure> {
-    let Some(said) = arguments.get(key) else { return Ok(None) };
-    let size = said.as_u64().filter(|size| *size > 0).and_then(|size| usize::try_from(size).ok());
-    size.map(Some).ok_or_else(|| Failure::Usage(format!("{key}: take torrents from 1 on")))
+    let size = |said: &Value| usize::try_from(said.as_u64()?).ok().filter(|size| *size > 0);
+    said(arguments, key, size, "torrents from 1 on")
 }

@@ -1,6 +1,6 @@
 //! What holds for one torrent alone: limits, and when giving it ends.
 
-use super::terms::{Arguments, UNIT_BYTES};
+use super::terms::{Arguments, UNIT_BYTES, said};
 use crate::failure::Failure;
 use crate::torrent::duty::Until;
 use cede_units::Duration;
@@ -110,24 +110,13 @@ impl Own {
             ("uploadLimit", "uploadLimited", &mut self.up),
             ("downloadLimit", "downloadLimited", &mut self.down),
         ] {
-            if let Some(rate) = kilobytes(arguments, rate)? {
-                limit.rate = rate;
-            }
-            if let Some(is_on) = arguments.get(switch) {
-                limit.holds = is_true(is_on);
-            }
+            limit.rate = kilobytes(arguments, rate)?.unwrap_or(limit.rate);
+            limit.holds = arguments.get(switch).map_or(limit.holds, is_true);
         }
-        for (key, mode) in [("seedRatioMode", &mut self.ratio_mode), ("seedIdleMode", &mut self.idle_mode)] {
-            if let Some(said) = arguments.get(key) {
-                *mode = mode_of(key, said)?;
-            }
-        }
-        if let Some(ratio) = ratio(arguments)? {
-            self.ratio = ratio;
-        }
-        if let Some(minutes) = minutes(arguments, "seedIdleLimit")? {
-            self.idle_min = minutes;
-        }
+        self.ratio = ratio(arguments)?.unwrap_or(self.ratio);
+        self.ratio_mode = mode(arguments, "seedRatioMode")?.unwrap_or(self.ratio_mode);
+        self.idle_min = minutes(arguments, "seedIdleLimit")?.unwrap_or(self.idle_min);
+        self.idle_mode = mode(arguments, "seedIdleMode")?.unwrap_or(self.idle_mode);
         Ok(self)
     }
 
@@ -170,34 +159,32 @@ pub fn is_true(value: &Value) -> bool {
 
 /// A rate in octets per second that is said in kB/s.
 pub fn kilobytes(arguments: &Arguments, key: &str) -> Result<Option<u64>, Failure> {
-    let Some(said) = arguments.get(key) else { return Ok(None) };
-    let rate = said.as_u64().filter(|rate| *rate > 0).and_then(|rate| rate.checked_mul(UNIT_BYTES));
-    rate.map(Some).ok_or_else(|| Failure::Usage(format!("{key}: take kB/s from 1 on")))
+    let rate = |said: &Value| said.as_u64().filter(|rate| *rate > 0)?.checked_mul(UNIT_BYTES);
+    said(arguments, key, rate, "kB/s from 1 on")
 }
 
 /// How often what is there is to be given.
 pub fn ratio(arguments: &Arguments) -> Result<Option<f64>, Failure> {
-    let Some(said) = arguments.get("seedRatioLimit") else { return Ok(None) };
-    let ratio = said.as_f64().filter(|ratio| ratio.is_finite() && *ratio >= 0.0);
-    ratio.map(Some).ok_or_else(|| Failure::Usage("seedRatioLimit: take a number, such as 1.5".to_owned()))
+    let ratio = |said: &Value| said.as_f64().filter(|ratio| ratio.is_finite() && *ratio >= 0.0);
+    said(arguments, "seedRatioLimit", ratio, "a number, such as 1.5")
 }
 
 /// For how long.
 pub fn minutes(arguments: &Arguments, key: &str) -> Result<Option<u64>, Failure> {
     /// A century: more would not be a span of time here.
     const MOST: u64 = 100 * 366 * 24 * 60;
-    let Some(said) = arguments.get(key) else { return Ok(None) };
-    let minutes = said.as_u64().filter(|minutes| (1..=MOST).contains(minutes));
-    minutes.map(Some).ok_or_else(|| Failure::Usage(format!("{key}: take minutes from 1 on")))
+    let minutes = |said: &Value| said.as_u64().filter(|minutes| (1..=MOST).contains(minutes));
+    said(arguments, key, minutes, "minutes from 1 on")
 }
 
-fn mode_of(key: &str, said: &Value) -> Result<Mode, Failure> {
-    match said.as_u64() {
-        Some(0) => Ok(Mode::Session),
-        Some(1) => Ok(Mode::Own),
-        Some(2) => Ok(Mode::Endless),
-        _ => Err(Failure::Usage(format!("{key}: take 0 (as for all), 1 (its own) or 2 (without end)"))),
-    }
+fn mode(arguments: &Arguments, key: &str) -> Result<Option<Mode>, Failure> {
+    let mode = |said: &Value| match said.as_u64()? {
+        0 => Some(Mode::Session),
+        1 => Some(Mode::Own),
+        2 => Some(Mode::Endless),
+        _ => None,
+    };
+    said(arguments, key, mode, "0 (as for all), 1 (its own) or 2 (without end)")
 }
 
 #[cfg(test)]

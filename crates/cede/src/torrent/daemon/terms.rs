@@ -1,5 +1,6 @@
 //! What all orders have in common.
 
+use crate::failure::Failure;
 use serde_json::{Map, Value};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +16,17 @@ pub const UNIT_BYTES: u64 = 1_000;
 
 /// Arguments, of a request or an answer.
 pub type Arguments = Map<String, Value>;
+
+/// What an order says of this, where it says something: read so, or else what is `wanted` is told.
+pub fn said<T>(
+    arguments: &Arguments,
+    key: &str,
+    read: impl FnOnce(&Value) -> Option<T>,
+    wanted: &str,
+) -> Result<Option<T>, Failure> {
+    let Some(said) = arguments.get(key) else { return Ok(None) };
+    read(said).map(Some).ok_or_else(|| Failure::Usage(format!("{key}: take {wanted}")))
+}
 
 /// Seconds since 1970.
 pub fn now_s() -> i64 {
